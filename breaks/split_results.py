@@ -1,0 +1,54 @@
+"""split-results: one user message per result, the habit of another provider's API."""
+
+from __future__ import annotations
+
+from breaks._break import Break, Wild
+from loop.dispatch import Dispatch, run_concurrently
+from loop.turns import Block, Message, Save, calls_of, forget
+
+
+def append_turn(
+    messages: list[Message], content: list[Block], dispatch: Dispatch, save: Save = forget
+) -> list[Block]:
+    """Keep the turn, then append each result as a message of its own."""
+    messages.append({"role": "assistant", "content": content})
+    save(messages[-1])
+    calls = calls_of(content)
+    results = run_concurrently(calls, dispatch)
+    for call in calls:  # one message per result, as the other API has it
+        block = {"type": "tool_result", "tool_use_id": call["id"], **results[call["id"]]}
+        messages.append({"role": "user", "content": [block]})
+        save(messages[-1])
+    return calls
+
+
+BREAK = Break(
+    name="split-results",
+    title="One message per result",
+    chapter=3,
+    order=50,
+    question="I am customer cus_8123: where is my order 4471, where are my other orders, "
+    "and can I still return them?",
+    careful="The loop was ported from an API where every result is a message of its own. Every call is "
+    "answered, every id matches, nothing is lost.",
+    step="append_turn",
+    wrong=append_turn,
+    needs=("parallel",),
+    pair=True,
+    why="Every result is there and every id matches, so the rule about ids has nothing to say. What the "
+    "list no longer holds is an example of several calls answered together, and the model's next "
+    "decision is conditioned on the list. Whether a given model gives the habit up is measured with a "
+    "pair of traces, not asserted.",
+    wild=(
+        Wild(
+            "2026-08-01",
+            "https://platform.claude.com/docs/en/agents-and-tools/tool-use/parallel-tool-use",
+            "the provider's own page lists it as the cause of sequential calls",
+        ),
+        Wild(
+            "2026-04-21", "https://github.com/MoonshotAI/kimi-cli/issues/1978", "no error, quiet degradation"
+        ),
+    ),
+    next="Compare the two traces: round trips, calls per turn, input tokens. Then --via live, with a "
+    "key of your own, to see what a real model does.",
+)

@@ -1,0 +1,1 @@
+"""The provider's side of the kit: recorded exchanges, and the stand-in that they were recorded from."""

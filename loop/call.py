@@ -1,0 +1,33 @@
+"""One model call through the SDK: the whole list out, the response's own JSON back.
+
+The body is kept as it came. The SDK's objects, dumped, add fields that the provider
+never sent (`citations`, `caller`, `parsed_output` ...), some of which it refuses.
+
+Does not retry and does not touch the list: the SDK's `max_retries` repeats the HTTP
+call alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from loop.agent import Call, Reply
+from loop.turns import Message
+
+if TYPE_CHECKING:  # importing the SDK takes over a second; whoever holds a client has paid for it
+    import anthropic
+
+
+def caller(client: anthropic.Anthropic, **params: Any) -> Call:
+    """Return a function that sends `messages` with `params` (model, max_tokens, tools, ...).
+
+    Raises what the SDK raises: `anthropic.APIStatusError` for a refusal,
+    `anthropic.APIConnectionError` when no response came.
+    """
+
+    def call(messages: list[Message]) -> Reply:
+        response = client.messages.with_raw_response.create(messages=cast(Any, messages), **params)
+        reply: Reply = response.http_response.json()
+        return reply
+
+    return call

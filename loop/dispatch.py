@@ -1,0 +1,71 @@
+"""Run the tool calls of one turn side by side and lose none of them.
+
+A call id, once the model has emitted it, must be answered. So every call gives a
+result here: a tool that raises, hangs or returns something odd gives one that is
+marked `is_error`, with a text that is safe to show to a model and its user.
+
+Does not touch the message list and does not retry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+Dispatch = Callable[[dict[str, Any]], Any]  # one tool_use block in, the tool's output out
+Results = dict[str, dict[str, Any]]  # call id -> {"content": str, "is_error"?: True}
+
+TOOL_TIMEOUT = 30.0  # seconds that all calls of a turn may take together
+_ADDRESS = re.compile(r"\b[a-zA-Z][\w+.-]*://\S+")
+
+
+class ToolError(Exception):
+    """A failure whose text a tool wrote for the model to read."""
+
+
+def run_concurrently(
+    calls: list[dict[str, Any]], dispatch: Dispatch, timeout: float = TOOL_TIMEOUT
+) -> Results:
+    """Run each call in a thread of its own; return one result per call id.
+
+    Takes as long as the slowest call, `timeout` seconds at the most. A call that
+    has not come back by then is answered as timed out; its thread is left behind
+    (Python cannot stop it) and what it returns later is ignored.
+    """
+    done: Results = {}
+    threads = [threading.Thread(target=_settle, args=(done, call, dispatch), daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + timeout
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    late = {"content": f"no answer within {timeout:g} seconds; it may or may not have run", "is_error": True}
+    return {call["id"]: done.get(call["id"], late) for call in calls}
+
+
+def _settle(done: Results, call: dict[str, Any], dispatch: Dispatch) -> None:
+    try:
+        done[call["id"]] = {"content": _as_text(dispatch(call))}
+    except BaseException as error:  # a tool that calls sys.exit() still owes its result
+        done[call["id"]] = {"content": safe_text(call["name"], error), "is_error": True}
+
+
+def safe_text(name: str, error: BaseException) -> str:
+    """Say that `name` failed without repeating what an exception may carry.
+
+    Exception texts hold connection strings, queries and paths, and the model repeats
+    what it reads. Only a `ToolError` speaks for itself: its first line, addresses removed.
+    """
+    if isinstance(error, ToolError) and str(error).strip():
+        return _ADDRESS.sub("[address removed]", str(error).strip().splitlines()[0])[:500]
+    return f"{name} failed ({type(error).__name__}); nothing was returned"
+
+
+def _as_text(output: Any) -> str:
+    if output is None:
+        return "(the tool returned nothing)"
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)

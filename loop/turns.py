@@ -1,0 +1,69 @@
+"""What may be added to a message list, and in what order.
+
+This file is the only code that adds to the list. `append_turn()` keeps the assistant
+turn exactly as the provider returned it and answers it with one user message that
+holds one `tool_result` per call id.
+
+Does not call the model, does not run a tool itself, does not look at why the
+model stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from loop.dispatch import Dispatch, Results, run_concurrently
+
+Block = dict[str, Any]  # one content block, plain JSON data
+Message = dict[str, Any]  # {"role": "user" | "assistant", "content": str | list[Block]}
+Save = Callable[[Message], None]
+
+
+def forget(message: Message) -> None:
+    """Save nothing: the list in memory is all there is."""
+
+
+def append_turn(
+    messages: list[Message], content: list[Block], dispatch: Dispatch, save: Save = forget
+) -> list[Block]:
+    """Append the assistant turn and, if it asked for tools, the user message that answers it.
+
+    `content` is the provider's own content array; it goes in unchanged, unknown
+    fields included. `dispatch` runs one call. `save` is given each message the
+    moment it is in the list. Returns the turn's tool calls (empty: no answer was owed).
+
+    Source of the rule: https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
+    (read 2026-11-29).
+    """
+    if not content:  # a refusal can be empty, and an empty turn inside a list is refused
+        return []
+    _add(messages, {"role": "assistant", "content": content}, save)
+    calls = calls_of(content)
+    if calls:
+        append_results(messages, calls, run_concurrently(calls, dispatch), save)
+    return calls
+
+
+def append_results(
+    messages: list[Message], calls: list[Block], results: Results, save: Save = forget
+) -> None:
+    """Append the one user message that answers `calls`: exactly one `tool_result` block per call id."""
+    assert set(results) == {call["id"] for call in calls}, "one result per call id, no extras"
+    blocks = [{"type": "tool_result", "tool_use_id": call["id"], **results[call["id"]]} for call in calls]
+    _add(messages, {"role": "user", "content": blocks}, save)
+
+
+def calls_of(content: list[Block]) -> list[Block]:
+    """Return the `tool_use` blocks of a content array, in order."""
+    return [block for block in content if block["type"] == "tool_use"]
+
+
+def text_of(content: list[Block]) -> str:
+    """Return the visible text of a content array, blocks joined by a line break."""
+    return "\n".join(block["text"] for block in content if block["type"] == "text")
+
+
+def _add(messages: list[Message], message: Message, save: Save) -> None:
+    messages.append(message)
+    save(message)

@@ -1,0 +1,81 @@
+"""Running the calls of a turn side by side, and losing none."""
+
+import threading
+import time
+
+import pytest
+
+from loop.desk import Desk
+from loop.dispatch import ToolError, run_concurrently
+
+
+def call(ident, name="tool"):
+    """Return a tool_use block."""
+    return {"type": "tool_use", "id": ident, "name": name, "input": {}}
+
+
+def test_calls_run_side_by_side():
+    """All calls of a turn are under way at the same time: each one waits for the others to arrive."""
+    together = threading.Barrier(3, timeout=5)
+
+    results = run_concurrently([call("a"), call("b"), call("c")], lambda c: str(together.wait() >= 0))
+
+    assert {"a": "True", "b": "True", "c": "True"} == {k: v["content"] for k, v in results.items()}
+
+
+def test_a_hanging_tool_is_answered_as_timed_out_and_the_others_are_kept():
+    """The deadline holds for the whole turn; what comes back later changes nothing."""
+    release = threading.Event()
+
+    def dispatch(c):
+        return "quick" if c["id"] == "a" else str(release.wait(10))
+
+    results = run_concurrently([call("a"), call("b")], dispatch, timeout=0.05)
+    release.set()
+    time.sleep(0.01)
+
+    assert {"content": "quick"} == results["a"]
+    assert results["b"]["is_error"] is True
+    assert "no answer within 0.05 seconds" in results["b"]["content"]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), ValueError("x"), RecursionError()])
+def test_whatever_a_tool_raises_its_call_is_answered(error):
+    """Even an exception that would end the process becomes an error result."""
+
+    def dispatch(c):
+        raise error
+
+    results = run_concurrently([call("a")], dispatch)
+
+    assert results["a"]["is_error"] is True
+    assert type(error).__name__ in results["a"]["content"]
+
+
+def test_what_an_exception_carries_is_not_shown_to_the_model():
+    """No connection string, no second line, no traceback; a ToolError speaks, addresses removed."""
+    broken = Desk(down=["get_order"], wait=0).dispatch
+    get_order = {**call("a", "get_order"), "input": {"order_id": "4471"}}
+
+    def speaks(c):
+        raise ToolError("see https://user:pw@host.invalid/x\nTraceback (most recent call last)")
+
+    hidden = run_concurrently([get_order], broken)["a"]["content"]
+    spoken = run_concurrently([call("a")], speaks)["a"]["content"]
+
+    assert "get_order failed (ConnectionError); nothing was returned" == hidden
+    assert "see [address removed]" == spoken
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [(None, "(the tool returned nothing)"), ("", ""), ({"n": 1}, '{"n": 1}'), ([1, "ü"], '[1, "ü"]')],
+)
+def test_outputs_become_text(output, text):
+    """Text goes through, other JSON values are written as JSON, and nothing is said to be nothing."""
+    assert {"content": text} == run_concurrently([call("a")], lambda c: output)["a"]
+
+
+def test_an_output_that_is_not_json_is_an_error_result():
+    """An object that has no JSON form does not escape the dispatch."""
+    assert run_concurrently([call("a")], lambda c: object())["a"]["is_error"] is True

@@ -1,0 +1,120 @@
+"""The walk over the two rules."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loop.walker import SILENT, check, obeys, same
+
+USES = [{"type": "tool_use", "id": f"toolu_0{n}", "name": "look", "input": {"n": n}} for n in "AB"]
+RESULTS = [{"type": "tool_result", "tool_use_id": use["id"], "content": "ok"} for use in USES]
+WORDS = {"type": "text", "text": "words"}
+ASK = {"role": "user", "content": "Why?"}
+
+
+def turn(*blocks):
+    """Return an assistant message."""
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def said(*blocks):
+    """Return a user message."""
+    return {"role": "user", "content": list(blocks)}
+
+
+GOOD = [ASK, turn(WORDS, *USES), said(*RESULTS, WORDS), turn(WORDS)]
+A, B = USES
+RA, RB = RESULTS
+
+BROKEN = {
+    "missing-result": [ASK, turn(A, B), said(RA)],
+    "missing-result at the end": [ASK, turn(A)],
+    "missing-result with words only": [ASK, turn(A), ASK],
+    "orphaned-result": [ASK, said(RA)],
+    "orphaned-result from an older turn": [ASK, turn(A), said(RA), turn(B), said(RB, RA)],
+    "orphaned-result first": [said(RA)],
+    "duplicate-result": [ASK, turn(A), said(RA, RA)],
+    "duplicate-call": [ASK, turn(A, A), said(RA)],
+    "result-not-first": [ASK, turn(A), said(WORDS, RA)],
+    "content-after-call": [ASK, turn(A, WORDS), said(RA)],
+    "wrong-role of a call": [ASK, turn(WORDS), said(A)],
+    "wrong-role of a result": [ASK, turn(A, RA), said(RA)],
+    "split-results": [ASK, turn(A, B), said(RA), said(RB)],
+}
+
+
+def test_a_good_list_has_no_findings():
+    """Pairs that match, words after results, and any order of results are fine."""
+    assert [] == check(GOOD)
+    assert [] == check([ASK, turn(A, B), said(RB, RA)])
+    assert [] == check([])
+
+
+@pytest.mark.parametrize(("name", "messages"), BROKEN.items())
+def test_each_breach_is_named(name, messages):
+    """Every mistake is found, under its own rule, with the path of a block."""
+    findings = check(messages)
+
+    assert name.split()[0] in {finding.rule for finding in findings}
+    assert all(finding.path.startswith("messages[") for finding in findings)
+
+
+def test_neighbours_of_one_role_are_read_as_one_turn():
+    """Two assistant messages in a row with a call each, answered together, obey the rule."""
+    assert [] == check([ASK, turn(A), turn(B), said(RA, RB)])
+    assert [] == check([turn(A), said(RA)])
+
+
+def test_a_rewritten_turn_is_found_when_the_originals_are_given():
+    """Without the originals there is nothing to compare with; with them the change has a place."""
+    original = [{"type": "thinking", "thinking": "", "signature": "EqQB"}, *USES]
+    rebuilt = [ASK, turn(*USES), said(*RESULTS)]
+
+    assert [] == check(rebuilt)
+    assert ["rewritten-turn"] == [f.rule for f in check(rebuilt, [original])]
+    assert "content[0] (thinking)" in check(rebuilt, [original])[0].text
+    assert [] == check([ASK, turn(*original), said(*RESULTS)], [original])
+
+
+def test_silent_findings_are_told_apart():
+    """What the provider accepts without a word is a finding here, in a set of its own."""
+    assert {"split-results"} == {f.rule for f in check(BROKEN["split-results"])} & SILENT
+
+
+def test_equality_of_json_values():
+    """Key order and 1 against 1.0 do not count; true is not 1."""
+    assert same({"a": 1, "b": [2]}, {"b": [2.0], "a": 1.0})
+    assert not same([True], [1])
+    assert not same({"a": None}, {})
+
+
+BLOCKS = st.sampled_from([*USES, *RESULTS, WORDS, {"type": "thinking"}, {}, "odd"])
+MESSAGES = st.builds(
+    lambda role, content: {"role": role, "content": content},
+    st.sampled_from(["user", "assistant", "system", None]),
+    st.lists(BLOCKS, max_size=4) | st.text(max_size=3) | st.none(),
+)
+
+
+@given(st.lists(MESSAGES | st.just(None), max_size=6))
+def test_any_list_is_judged_without_an_error_and_unchanged(messages):
+    """The walker reads whatever it is given, writes nothing, and its short walk agrees with its long one."""
+    before = copy.deepcopy(messages)
+
+    findings = check(messages, [[WORDS]])
+
+    assert before == messages
+    if obeys(messages):
+        assert [] == [f for f in check(messages)]
+    assert isinstance(findings, list)
+
+
+@given(st.lists(MESSAGES.filter(lambda m: m["role"] in ("user", "assistant")), max_size=6))
+def test_the_short_walk_never_passes_what_the_long_one_would_find(messages):
+    """`obeys` is a shortcut: where it says yes, naming each breach finds none."""
+    from loop.walker import _pairing
+
+    if obeys(messages):
+        assert [] == list(_pairing(messages))
