@@ -1,0 +1,89 @@
+"""Benchmarks, as ratios measured in one run against a named floor.
+
+Run by hand: `python tests/bench/bench.py`. Prints, asserts nothing: a shared machine is
+no place for a timed test. Aims: `break list` <= 1.5, `break cut-signature --json` <= 1.3,
+`walker.check` <= 3.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from loop.walker import check
+
+PYTHON = sys.executable
+BREAK = shutil.which("breaks", path=f"{Path(PYTHON).parent}{os.pathsep}{os.environ.get('PATH', '')}") or ""
+
+
+def long_list(turns: int) -> list[dict[str, Any]]:
+    """Return a valid list of 2 * turns + 2 messages: thinking, text and two calls a turn, each answered."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "start"}]
+    for n in range(turns):
+        ids = [f"toolu_{n}_{k}" for k in "ab"]
+        calls = [{"type": "tool_use", "id": ident, "name": "look", "input": {"n": n}} for ident in ids]
+        thinking = {"type": "thinking", "thinking": "t" * 200, "signature": "s" * 300}
+        messages.append({"role": "assistant", "content": [thinking, {"type": "text", "text": "w" * 200}, *calls]})
+        texts = zip(ids, ("r" * 800, "r" * 200), strict=True)
+        results = [{"type": "tool_result", "tool_use_id": ident, "content": text} for ident, text in texts]
+        messages.append({"role": "user", "content": results})
+    messages.append({"role": "assistant", "content": [{"type": "text", "text": "done"}]})
+    return messages
+
+
+def touch(messages: list[dict[str, Any]]) -> int:
+    """Touch every block once: the floor for anything that reads a list."""
+    count = 0
+    for message in messages:
+        for block in () if isinstance(message["content"], str) else message["content"]:
+            count += block["type"] != ""
+    return count
+
+
+def seconds(run: Callable[[], Any]) -> float:
+    """Return how long one run takes, wall time."""
+    started = time.perf_counter()
+    run()
+    return time.perf_counter() - started
+
+
+def ratio(name: str, floor: str, run: Callable[[], Any], bare: Callable[[], Any], rounds: int) -> None:
+    """Time the two in turn, after one warm-up each, and print the median of the paired ratios."""
+    run(), bare()
+    pairs = [(seconds(run), seconds(bare)) for _ in range(rounds)]
+    ratios = [a / b for a, b in pairs]
+    middle = statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
+    print(
+        f"{name}: {statistics.median(ratios):.2f} x {floor} (min {min(ratios):.2f}, max {max(ratios):.2f}, "
+        f"medians {middle[0] * 1e3:.1f} ms and {middle[1] * 1e3:.1f} ms, n={rounds})"
+    )
+
+
+def process(*args: str) -> Callable[[], Any]:
+    """Return a function that runs a command to its end, output thrown away, in an empty folder."""
+    folder = tempfile.mkdtemp()
+    return lambda: subprocess.run(args, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+
+
+def main() -> None:
+    """Print the three ratios."""
+    bare_click = process(PYTHON, "-c", "import click, rich.console")
+    bare_sdk = process(PYTHON, "-c", "import anthropic, vcr")
+    messages = long_list(1000)
+    ratio("break list", "importing click and rich.console", process(BREAK, "list"), bare_click, 9)
+    run = process(BREAK, "cut-signature", "--json")
+    ratio("break cut-signature --json", "importing anthropic and vcr", run, bare_sdk, 5)
+    ratio(f"walker.check, {len(messages)} messages", "a loop over the blocks", lambda: check(messages),
+          lambda: touch(messages), 99)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

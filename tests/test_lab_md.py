@@ -1,0 +1,49 @@
+"""lab.md and README.md point at real lines, real breaks and real commands."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from breaks._break import CHAPTERS, load_all
+
+ROOT = Path(__file__).parent.parent
+LAB = (ROOT / "lab.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+POINTERS = re.findall(r"\[`([\w/]+\.py):(\d+)`\]\(([^)]+)\)[,\s]*\(?`([^`]+)`", LAB)
+COMMANDS = re.findall(r"uv run (?:break|breaks) ([a-z-]+(?: [a-z-]+)?(?: --variant [a-z-]+)?)", LAB + README)
+
+
+@pytest.mark.parametrize(("path", "line", "link", "code"), POINTERS)
+def test_every_pointer_names_the_line_that_holds_its_code(path, line, link, code):
+    """A question that points at a line of the loop quotes what stands there."""
+    text = (ROOT / path).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+
+    assert code in text
+    assert f"{path}#L{line}" == link
+
+
+def test_no_pointer_is_missed():
+    """Every mention of a line has the form that is checked above."""
+    assert len(re.findall(r"\.py:\d+`", LAB)) == len(POINTERS) > 8
+
+
+def test_every_chapter_has_its_sitting_by_title():
+    """The sittings follow the chapters, in order and by their titles."""
+    titles = re.findall(r"^## Sitting \d: (.+)$", LAB, re.M)
+
+    assert list(CHAPTERS.values()) == titles
+
+
+def test_every_break_and_variant_has_a_task():
+    """Nothing that the lab offers is left out of lab.md."""
+    for each in load_all():
+        assert f"uv run break {each.label}" in LAB
+
+
+def test_every_command_names_a_break_or_a_subcommand():
+    """No command in the texts names a break that is not there."""
+    known = {each.name for each in load_all()} | {"list", "show", "next", "record", "report"}
+
+    assert COMMANDS
+    assert set() == {command.split()[0] for command in COMMANDS} - known
