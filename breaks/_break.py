@@ -51,7 +51,7 @@ class Break:
     interrupted and the conversation resumed from its file (None: it runs through in memory).
     `needs`: what the exchange must bring for the mistake to matter (`thinking`: a thinking
     block, `parallel`: several calls in one turn). `accounts`: the account kinds that the
-    lab has recordings for. `pair`: show the reference run's trace beside it.
+    lab has recordings for.
     """
 
     name: str
@@ -70,7 +70,6 @@ class Break:
     restart_after: int | None = None
     needs: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ("enforced",)
-    pair: bool = False
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property

@@ -34,7 +34,6 @@ BREAK = Break(
     step="append_turn",
     wrong=append_turn,
     needs=("parallel",),
-    pair=True,
     why="Every result is there and every id matches, so the rule about ids has nothing to say. What the "
     "list no longer holds is an example of several calls answered together, and the model's next "
     "decision is conditioned on the list. Whether a given model gives the habit up is measured with a "

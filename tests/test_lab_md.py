@@ -47,3 +47,10 @@ def test_every_command_names_a_break_or_a_subcommand():
 
     assert COMMANDS
     assert set() == {command.split()[0] for command in COMMANDS} - known
+
+
+def test_the_table_of_breaks_is_current():
+    """README's table is what the program would write today."""
+    from breaks.lab.catalogue import updated
+
+    assert README == updated(README)

@@ -31,7 +31,8 @@ def long_list(turns: int) -> list[dict[str, Any]]:
         ids = [f"toolu_{n}_{k}" for k in "ab"]
         calls = [{"type": "tool_use", "id": ident, "name": "look", "input": {"n": n}} for ident in ids]
         thinking = {"type": "thinking", "thinking": "t" * 200, "signature": "s" * 300}
-        messages.append({"role": "assistant", "content": [thinking, {"type": "text", "text": "w" * 200}, *calls]})
+        words = {"type": "text", "text": "w" * 200}
+        messages.append({"role": "assistant", "content": [thinking, words, *calls]})
         texts = zip(ids, ("r" * 800, "r" * 200), strict=True)
         results = [{"type": "tool_result", "tool_use_id": ident, "content": text} for ident, text in texts]
         messages.append({"role": "user", "content": results})

@@ -1,0 +1,276 @@
+"""The rulebook's engine: what a rule is, in which order rules are judged, and which rule a sentence is of.
+
+A rule is one small function in `rules/`, under a decorator that says where the rule is known from. The
+stages are judged in order; within a stage the fault that stands first in the list wins; one request gets
+exactly one fault, as the service answers with exactly one. Remarks are no faults: they say what the
+service accepts in silence, or where the stand-in took one of two readings.
+
+Not here: the rules themselves, and the envelope of an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
+
+from cassettes.stand_in.thought import Dropped
+from cassettes.stand_in.view import Place, Placed, Places, View, join, joined_to_sent, sent_to_joined
+
+RULEBOOK_DATE = "2026-11-29"
+Confidence = Literal["high", "medium", "low"]
+
+STAGES = {
+    2: "headers",
+    3: "shape of the body, in document order",
+    4: "is the model known",
+    5: "parameters against the model",
+    6: "roles and their places",
+    7: "emptiness and white space",
+    8: "pairing of calls and results, one walk over the joined turns",
+    9: "server tools",
+    10: "order of thinking, and its run in the latest turn",
+    11: "each thinking block: genuine, readable, same prefix",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a rule is known from."""
+
+    url: str
+    date: str = ""
+    what: str = ""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """What a rule's function yields: the place of a fault and the words for the template.
+
+    Either reading of the place is enough, the other follows. `order` is the place within the stage
+    where that is not the place of the fault; `sub` splits a stage in passes.
+    """
+
+    joined: Place | None = None
+    sent: Place | None = None
+    words: Mapping[str, Any] = field(default_factory=dict)
+    form: int = 0
+    tail: str = ""
+    order: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: what it says, since when and for whom, and the function that finds a breach of it.
+
+    `wire` holds the sentences in use (`{i}` and `{j}` are the place), `older` the ones of the past;
+    `counts` tells whether the index in them counts the joined turns or the list as sent.
+    """
+
+    id: str
+    slug: str
+    wire: tuple[str, ...]
+    statement: str
+    confidence: Confidence
+    sources: tuple[Source, ...]
+    applies: str
+    stage: int
+    judge: Callable[[View], Iterable[Hit]] | None = None
+    remark: Callable[[View], Iterable[str]] | None = None
+    older: tuple[str, ...] = ()
+    counts: Literal["joined", "sent"] = "joined"
+    place_note: str = ""
+    choice: str = ""
+    sub: int = 0
+    status: int = 400
+    type: str = "invalid_request_error"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A refusal: the rule, the finished sentence, and its place in both readings."""
+
+    rule: Rule
+    message: str
+    sent: Place | None
+    joined: Place | None
+    status: int = 400
+    type: str = "invalid_request_error"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of a request.
+
+    `dropped` are the thinking blocks that were left out, or let through in spite of a difference
+    (`type` tells which); `usable` are the ones that the model gets to read. `notes` are remarks.
+    """
+
+    fault: Fault | None = None
+    notes: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    usable: tuple[Placed, ...] = ()
+
+
+_RULES: list[Rule] = []
+
+
+def rule(**facts: Any) -> Callable[[Callable[[View], Iterable[Hit]]], Callable[[View], Iterable[Hit]]]:
+    """Enter a function into the rulebook as a rule that refuses."""
+
+    def enter(judge: Callable[[View], Iterable[Hit]]) -> Callable[[View], Iterable[Hit]]:
+        _RULES.append(Rule(judge=judge, **facts))
+        return judge
+
+    return enter
+
+
+def accepts(**facts: Any) -> Callable[[Callable[[View], Iterable[str]]], Callable[[View], Iterable[str]]]:
+    """Enter a function into the rulebook as a rule of what is accepted; it yields remarks."""
+
+    def enter(remark: Callable[[View], Iterable[str]]) -> Callable[[View], Iterable[str]]:
+        _RULES.append(Rule(remark=remark, **{"wire": (), **facts}))
+        return remark
+
+    return enter
+
+
+def states(**facts: Any) -> None:
+    """Enter a statement into the rulebook that needs no function of its own."""
+    _RULES.append(Rule(**{"wire": (), **facts}))
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """All rules, sorted by id."""
+    import_module("cassettes.stand_in.rules")
+    return tuple(sorted(_RULES, key=lambda r: (r.id[0], int(re.sub(r"\D", "", r.id)), r.id)))
+
+
+def find(rule_id: str) -> Rule:
+    """The rule of an id."""
+    return next(r for r in rules() if r.id == rule_id)
+
+
+def judge(view: View) -> Judgement:
+    """The one fault of a request, or none; and what the service says nothing about."""
+    fault = next(_faults(view), None)
+    if fault is not None:
+        return Judgement(fault, _unjudged(view) if fault.rule.stage > 4 else ())
+    report = view.examined
+    notes = [note for r in rules() if r.remark for note in r.remark(view)]
+    return Judgement(None, (*_unjudged(view), *notes), report.dropped, report.usable)
+
+
+def _unjudged(view: View) -> tuple[str, ...]:
+    count = len(view.examined.unjudged)
+    return (
+        (f"signature not judged: {count} thinking block(s) that the stand-in did not make",) if count else ()
+    )
+
+
+def _faults(view: View) -> Iterator[Fault]:
+    for stage in STAGES:
+        found = [
+            (*_order(r, hit), n, r, hit) for n, r in enumerate(_of_stage(stage)) for hit in _first(r, view)
+        ]
+        if found:
+            first = min(found, key=lambda entry: entry[:3])
+            yield fault_of(first[3], first[4], view)
+
+
+@cache
+def _of_stage(stage: int) -> tuple[Rule, ...]:
+    rules()
+    return tuple(r for r in _RULES if r.stage == stage and r.judge)
+
+
+def _first(r: Rule, view: View) -> list[Hit]:
+    hits = list(r.judge(view)) if r.judge else []
+    return [min(hits, key=lambda hit: _order(r, hit))] if hits else []
+
+
+def _order(r: Rule, hit: Hit) -> tuple[int, tuple[int, ...]]:
+    if hit.order is not None:
+        return r.sub, hit.order
+    place = hit.joined or hit.sent
+    return r.sub, () if place is None else (place[0], -1 if place[1] is None else place[1])
+
+
+def fault_of(r: Rule, hit: Hit, view: View) -> Fault:
+    """The fault that a hit stands for, with its sentence and both readings of its place."""
+    joined, sent = hit.joined, hit.sent
+    if joined is None and sent is not None:
+        joined = sent_to_joined(view.turns, sent)
+    elif sent is None and joined is not None:
+        sent = joined_to_sent(view.turns, joined)
+    place = joined if r.counts == "joined" else sent
+    words = {**hit.words, "i": place[0] if place else "", "j": place[1] if place else ""}
+    return Fault(r, fill(r.wire[hit.form], words) + hit.tail, sent, joined, r.status, r.type)
+
+
+def fill(template: str, words: Mapping[str, Any]) -> str:
+    """A template with its placeholders filled; braces around anything else stay."""
+    return re.sub(r"\{(\w+)\}", lambda m: str(words.get(m[1], m[0])), template)
+
+
+def identify(sentence: str) -> Rule | None:
+    """Which rule a sentence of the service belongs to, whatever its quotation marks and surroundings."""
+    text = _bare(_message_in(sentence))
+    for search in (re.fullmatch, re.match, re.search):
+        found = [(_weight(t), r) for t, p, r in _patterns() if _found(search, p, t, text)]
+        if found:
+            return max(found, key=_head)[1]
+    return None
+
+
+def _message_in(text: str) -> str:
+    """The sentence itself, where it comes wrapped in an error body or in a client's rendering of one."""
+    inner = re.search(r"""(['"])message\1:\s*(['"])(.*?)(?<!\\)\2\s*[,}]""", text, re.DOTALL)
+    return inner[3] if inner else text
+
+
+def _head(entry: tuple[int, Rule]) -> int:
+    return entry[0]
+
+
+def _found(search: Any, pattern: re.Pattern[str], template: str, text: str) -> bool:
+    # A template that is mostly placeholder says too little to be looked for inside other text.
+    return (search is re.fullmatch or _weight(template) >= 20) and search(pattern, text) is not None
+
+
+def _weight(template: str) -> int:
+    return len(re.sub(r"\{\w+\}", "", template))
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str], Rule], ...]:
+    pairs = [(template, r) for r in rules() for template in (*r.wire, *r.older)]
+    return tuple((template, _pattern(template), r) for template, r in pairs)
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)\}", _bare(template))
+    kinds = {"i": r"\d+", "j": r"\d+", "n": r"\d+", "path": r"[\w.\-]+", "field": r"\w+"}
+    kinds["key"] = "(?:temperature|top_p|top_k)"
+    texts = (kinds.get(p, ".*?") if k % 2 else re.escape(p) for k, p in enumerate(parts))
+    return re.compile("".join(texts), re.DOTALL)
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"\\?[`'\"]", "", text.strip("\n"))
+
+
+def locate(sentence: str, messages: list[Any]) -> Places:
+    """Both readings of the place that a sentence of the service names."""
+    found = re.search(r"\bmessages\.(\d+)(?:\.content\.(\d+))?", sentence)
+    if found is None:
+        return Places(None, None)
+    place: Place = (int(found[1]), int(found[2]) if found[2] else None)
+    turns, r = join(messages), identify(sentence)
+    if r is not None and r.counts == "sent":
+        return Places(sent_to_joined(turns, place), place)
+    return Places(place, joined_to_sent(turns, place))

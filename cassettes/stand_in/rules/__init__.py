@@ -1,0 +1,28 @@
+"""The rules, one small function each, gathered by what they look at.
+
+Importing this package enters all of them into the rulebook.
+"""
+
+from cassettes.stand_in.rules import (
+    emptiness,
+    headers,
+    pairing,
+    parameters,
+    roles,
+    server_tools,
+    shape,
+    thinking,
+    versions,
+)
+
+__all__ = [
+    "emptiness",
+    "headers",
+    "pairing",
+    "parameters",
+    "roles",
+    "server_tools",
+    "shape",
+    "thinking",
+    "versions",
+]

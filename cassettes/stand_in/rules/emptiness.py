@@ -1,0 +1,199 @@
+"""Emptiness, white space, and how a list may end.
+
+Not here: what a content may be made of (shape.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cassettes.stand_in.rulebook import Hit, Source, rule
+from cassettes.stand_in.rules._sources import ERRORS, HAIKU_55, docs, issue
+from cassettes.stand_in.view import Placed, Turn, View
+
+_SERVER_CONTENT = ("server_tool_use", "mcp_tool_use")
+
+
+@rule(
+    id="C1",
+    slug="messages-empty-list",
+    wire=("messages: at least one message is required",),
+    statement="The list holds at least one message.",
+    confidence="medium",
+    sources=(docs("api/messages/create"),),
+    applies="all models",
+    stage=3,
+)
+def empty_list(view: View) -> Iterator[Hit]:
+    """A list of no messages."""
+    if view.body.get("messages") == []:
+        yield Hit(order=(1,))
+
+
+@rule(
+    id="C2",
+    slug="message-content-empty",
+    wire=(
+        "messages.{i}: all messages must have non-empty content except for the optional final assistant "
+        "message",
+        "messages.{i}: user messages must have non-empty content",
+    ),
+    statement="Only a final assistant message may be empty; the 5 models also take an empty assistant "
+    "message in the middle.",
+    confidence="high",
+    sources=(
+        issue("anthropics/claude-code", 2196, "2025"),
+        issue("anthropics/claude-code", 6774, "2025"),
+        Source("https://github.com/Mirascope/mirascope", "2026-01-30", "recorded, claude-haiku-4-5"),
+    ),
+    applies="old sentence: models before Opus 5; new sentence (medium): Opus 5 and later. Whether the "
+    "change is by date or by model is not known.",
+    stage=7,
+)
+def empty_content(view: View) -> Iterator[Hit]:
+    """A message without content."""
+    new = view.known.version >= (5, 0)
+    for i, message in enumerate(view.messages):
+        last = i == len(view.messages) - 1
+        spared = (message.get("role") == "assistant" and (last or new)) or message.get("role") == "system"
+        if message.get("content") in ("", []) and not spared:
+            yield Hit(sent=(i, None), form=1 if new else 0)
+
+
+@rule(
+    id="C3",
+    slug="text-block-empty",
+    wire=(
+        "messages: text content blocks must be non-empty",
+        "messages.{i}.content.{j}.text.cache_control: cache_control cannot be set for empty text blocks",
+    ),
+    statement="A text block holds text; the text inside a tool result may be empty.",
+    confidence="high",
+    sources=(
+        issue("anthropics/claude-code", 59812, "2026-05"),
+        issue("anthropics/anthropic-sdk-python", 461, "2024-05-31"),
+    ),
+    applies="all models; the sentence names no place",
+    stage=7,
+)
+def empty_text(view: View) -> Iterator[Hit]:
+    """A text block with an empty text."""
+    for placed in _written(view):
+        if placed.block.get("text") == "":
+            marked = placed.block.get("cache_control") is not None
+            yield Hit(joined=placed.joined, sent=placed.sent, form=int(marked))
+
+
+def _written(view: View) -> Iterator[Placed]:
+    """Text blocks that were sent as blocks (an empty string as content is C2)."""
+    for placed in view.blocks("text"):
+        if isinstance(view.messages[placed.sent[0]].get("content"), list):
+            yield placed
+
+
+@rule(
+    id="C4",
+    slug="text-block-whitespace",
+    wire=(
+        "messages: text content blocks must contain non-whitespace text",
+        "system: text content blocks must contain non-whitespace text",
+    ),
+    statement="A text holds more than white space.",
+    confidence="high",
+    sources=(
+        issue("home-assistant/core", 175637, "2026-07-04"),
+        issue("anthropics/claude-code", 23440, "2026-02"),
+    ),
+    applies="user messages and the system prompt; an assistant text of white space beside other blocks is "
+    "accepted (recorded three times in 2026), one that stands alone is taken to be refused (low)",
+    stage=7,
+)
+def blank_text(view: View) -> Iterator[Hit]:
+    """A text of white space only."""
+    for placed in view.blocks("text"):
+        turn = view.turns[placed.joined[0]]
+        if _blank(placed.block.get("text")) and not _beside_others(turn):
+            yield Hit(joined=placed.joined, sent=placed.sent)
+    system = view.body.get("system")
+    texts = (
+        [system] if isinstance(system, str) else [b.get("text") for b in system or [] if isinstance(b, dict)]
+    )
+    if any(_blank(text) for text in texts):
+        yield Hit(form=1, order=(len(view.turns), 0))
+
+
+def _blank(text: Any) -> bool:
+    return isinstance(text, str) and text != "" and not text.strip()
+
+
+def _beside_others(turn: Turn) -> bool:
+    return turn.role == "assistant" and any(placed.type != "text" for placed in turn.blocks)
+
+
+@rule(
+    id="C5",
+    slug="final-assistant-trailing-whitespace",
+    wire=("messages: final assistant content cannot end with trailing whitespace",),
+    statement="A final assistant text does not end in white space.",
+    confidence="high",
+    sources=(
+        issue("tailcallhq/forgecode", 1872, "2025-11-08"),
+        issue("GCWing/OpenBitFun", 775, "2026-05-19"),
+        issue("anomalyco/opencode", 1295),
+    ),
+    applies="models that take a final assistant message (4.5 and earlier)",
+    stage=7,
+    sub=1,
+)
+def trailing_space(view: View) -> Iterator[Hit]:
+    """White space at the end of a final assistant text."""
+    last = _final_assistant(view)
+    if last is None or not last.blocks or last.blocks[-1].type != "text":
+        return
+    text = last.blocks[-1].block.get("text")
+    if isinstance(text, str) and text != text.rstrip():
+        yield Hit(joined=last.blocks[-1].joined, sent=last.blocks[-1].sent)
+
+
+def _final_assistant(view: View) -> Turn | None:
+    return view.turns[-1] if view.turns and view.turns[-1].role == "assistant" else None
+
+
+@rule(
+    id="C6",
+    slug="assistant-prefill-unsupported",
+    wire=(
+        "This model does not support assistant message prefill. The conversation must end with a user "
+        "message.",
+    ),
+    older=(
+        "Your API request included an `assistant` message in the final position, which would pre-fill the "
+        "`assistant` response. When using tools, pre-filling the `assistant` response is not supported.",
+    ),
+    statement="The list does not end with an assistant message, unless that ends in server-tool content "
+    "and so continues a paused turn.",
+    confidence="high",
+    sources=(
+        ERRORS,
+        HAIKU_55,
+        docs("build-with-claude/handling-stop-reasons", what="the exception"),
+        Source(
+            "https://github.com/activeagents/activeagent/blob/main/test/fixtures/vcr_cassettes/anthropic-1.14/docs/actions/structured_output/anthropic_json.yml",
+            "2026-07-13",
+            "recorded, claude-sonnet-5",
+        ),
+    ),
+    applies="Claude 4.6 and later, all 5 and 5.5 models, Fable, Mythos",
+    stage=5,
+    sub=1,
+    place_note="judged before pairing; that order is documented for some models and not probed otherwise",
+)
+def prefill(view: View) -> Iterator[Hit]:
+    """A final assistant message on a model that takes none."""
+    last = _final_assistant(view)
+    if last is None or view.known.prefill:
+        return
+    kind = last.blocks[-1].type if last.blocks else ""
+    if kind not in _SERVER_CONTENT and not (kind.endswith("_tool_result") and kind != "tool_result"):
+        yield Hit(joined=(len(view.turns) - 1, None))

@@ -1,0 +1,246 @@
+"""Parameters against the model: thinking, effort, sampling, tool choice, output limits, cache marks.
+
+Not here: the shape of the parameters (shape.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cassettes.stand_in.rulebook import Hit, Source, rule
+from cassettes.stand_in.rules._sources import FIVE_SETTINGS, HAIKU_55, SKILL, docs, issue
+from cassettes.stand_in.view import View
+
+_GUIDE = "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+_CLAUDE_CODE = Source("https://code.claude.com/docs/en/errors", "2026-11")
+_DISABLED_ON_SONNET = (
+    'To turn thinking off on this model, send "thinking": {"type": "between_tools"} instead of {"type": '
+    '"disabled"}. '
+    "The model does not think before responding. The short updates it writes between tool calls come back "
+    "as thinking blocks."
+)
+
+
+@rule(
+    id="D13",
+    slug="model-unknown",
+    wire=("model: {model}",),
+    statement="The model is known and served.",
+    confidence="high",
+    sources=(docs("api/errors"), docs("models/overview")),
+    applies="status 404; a retired model is unknown too, but lists recorded on one are judged by its family",
+    stage=4,
+    status=404,
+    type="not_found_error",
+)
+def unknown_model(view: View) -> Iterator[Hit]:
+    """A model that is not served."""
+    if view.profile is None or not (view.profile.served or view.settings.foreign):
+        yield Hit(words={"model": view.model})
+
+
+@rule(
+    id="E12",
+    slug="thinking-type-unsupported",
+    wire=(
+        '"thinking.type.{mode}" is not supported for this model. Use "thinking.type.adaptive" and '
+        '"output_config.effort" to control thinking behavior.',
+        '"thinking.type.between_tools" is not supported for this model.',
+        "adaptive thinking is not supported on this model",
+        _DISABLED_ON_SONNET,
+        "output_config.effort '{effort}' is not supported when thinking is disabled on this model. Use "
+        "effort 'high' or below, or enable thinking.",
+    ),
+    older=(
+        '"thinking.type.disabled" is not supported for this model. Use "thinking.type.between_tools" for '
+        "the lowest "
+        'thinking setting, or "thinking.type.adaptive" and "output_config.effort" to control thinking '
+        "behavior.",
+        '"thinking.type.disabled" is not supported for this model. Thinking defaults to adaptive mode when '
+        "not "
+        'specified; use "thinking.type.enabled" with "budget_tokens" for extended thinking.',
+    ),
+    statement="The thinking type is one that the model takes; with thinking off, effort is high or less.",
+    confidence="high",
+    sources=(
+        docs("build-with-claude/thinking"),
+        docs("models/sonnet-5-5/migration-guide", "2026-10-02", "the text about between_tools"),
+        FIVE_SETTINGS,
+        HAIKU_55,
+    ),
+    applies="see the table of profiles",
+    stage=5,
+)
+def thinking_type(view: View) -> Iterator[Hit]:
+    """A thinking type that the model refuses."""
+    mode, profile = view.option("thinking", "type"), view.known
+    if mode is not None and mode not in profile.modes:
+        yield Hit(form=_type_form(str(mode), profile.id), words={"mode": mode})
+    elif mode in ("disabled", "between_tools") and profile.version >= (5, 0):
+        effort = view.option("output_config", "effort")
+        if effort in ("xhigh", "max") and profile.id != "claude-sonnet-5":
+            yield Hit(form=4, words={"effort": effort})
+
+
+def _type_form(mode: str, model: str) -> int:
+    if mode == "disabled" and model == "claude-sonnet-5-5":
+        return 3
+    return {"between_tools": 1, "adaptive": 2}.get(mode, 0)
+
+
+@rule(
+    id="E13",
+    slug="thinking-budget",
+    wire=(
+        "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at "
+        f"{_GUIDE}#max-tokens-and-context-window-size",
+    ),
+    older=("`max_tokens` must be greater than `thinking.budget_tokens`",),
+    statement="The thinking budget is smaller than max_tokens (unless thinking is interleaved by beta "
+    "header).",
+    confidence="high",
+    sources=(docs("build-with-claude/extended-thinking"), _CLAUDE_CODE),
+    applies="manual thinking",
+    stage=5,
+)
+def budget(view: View) -> Iterator[Hit]:
+    """A budget that leaves no room for the answer."""
+    tokens, limit = view.option("thinking", "budget_tokens"), view.body.get("max_tokens")
+    both = _number(tokens) and _number(limit)
+    if view.thinking == "enabled" and both and limit <= tokens and not view.beta("interleaved-thinking"):
+        yield Hit()
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+@rule(
+    id="E14",
+    slug="thinking-and-tool-choice",
+    wire=(
+        "Thinking may not be enabled when tool_choice forces tool use.",
+        'tool_choice: type "tool" and "any" are not supported for this model.',
+        "tool_choice forces tool use is not compatible with this model.",
+    ),
+    statement="A forced tool choice does not go with manual thinking, nor with some models at all.",
+    confidence="high",
+    sources=(FIVE_SETTINGS, SKILL, docs("build-with-claude/extended-thinking")),
+    applies="first sentence: manual thinking; second: 5.1, 5.2 and 5.5 models but Haiku 5.5; third: Fable 5",
+    stage=5,
+)
+def forced_choice(view: View) -> Iterator[Hit]:
+    """A forced tool choice where it is not taken."""
+    if view.option("tool_choice", "type") not in ("any", "tool"):
+        return
+    if not view.known.forced_choice:
+        yield Hit(form=2 if view.known.version == (5, 0) else 1)
+    elif view.thinking == "enabled":
+        yield Hit(form=0)
+
+
+@rule(
+    id="E15",
+    slug="thinking-and-sampling",
+    wire=(
+        "`temperature` may only be set to 1 when thinking is enabled",
+        "top_p must be greater than or equal to 0.95 or unset when thinking is enabled or in adaptive mode",
+        "`{key}` is deprecated for this model.",
+    ),
+    older=("`{key}` is not supported for this model.",),
+    statement="Sampling parameters keep their defaults while the model thinks, and from Claude 4.7 on "
+    "always.",
+    confidence="medium",
+    sources=(docs("build-with-claude/extended-thinking"), FIVE_SETTINGS),
+    applies="first two: models before 4.7 with thinking on; third (its wording is medium): 4.7 and later",
+    stage=5,
+)
+def sampling(view: View) -> Iterator[Hit]:
+    """A sampling parameter away from its default."""
+    temperature, top_p = view.body.get("temperature"), view.body.get("top_p")
+    if not view.known.sampling:
+        changed = [key for key in ("temperature", "top_p", "top_k") if _changed(key, view.body.get(key))]
+        yield from (Hit(form=2, words={"key": key}) for key in changed[:1])
+    elif view.thinking in ("enabled", "adaptive"):
+        if temperature is not None and temperature != 1:
+            yield Hit(form=0)
+        elif _number(top_p) and top_p is not None and top_p < 0.95:
+            yield Hit(form=1)
+
+
+def _changed(key: str, value: Any) -> bool:
+    return value is not None and not (key in ("temperature", "top_p") and value == 1)
+
+
+@rule(
+    id="E16",
+    slug="effort-unsupported",
+    wire=("This model does not support effort level '{effort}'. Supported levels: {levels}.",),
+    statement="The effort is one of the model's levels.",
+    confidence="high",
+    sources=(
+        Source(
+            "https://github.com/pydantic/pydantic-ai/blob/main/tests/models/cassettes/test_anthropic/test_anthropic_explicit_effort_xhigh_unsupported_model_errors.yaml",
+            "2026-04-16",
+            "recorded, claude-opus-4-6",
+        ),
+    ),
+    applies="models with an effort setting",
+    stage=5,
+)
+def effort(view: View) -> Iterator[Hit]:
+    """An effort level that the model does not have."""
+    level = view.option("output_config", "effort")
+    if isinstance(level, str) and level not in view.known.efforts:
+        yield Hit(words={"effort": level, "levels": ", ".join(sorted(view.known.efforts))})
+
+
+@rule(
+    id="D10",
+    slug="max-tokens-range",
+    wire=("max_tokens: {n} > {limit}, which is the maximum allowed number of output tokens for {model}",),
+    statement="max_tokens is within the model's limit.",
+    confidence="high",
+    sources=(
+        issue("anthropics/claude-code", 24451, "2026-02-09"),
+        issue("continuedev/continue", 4225, "2025-02-18"),
+    ),
+    applies="all models",
+    stage=5,
+)
+def max_tokens(view: View) -> Iterator[Hit]:
+    """More output tokens than the model gives."""
+    asked, limit = view.body.get("max_tokens"), view.known.max_output
+    if _number(asked) and asked is not None and asked > limit and not view.beta("output-128k"):
+        yield Hit(words={"n": asked, "limit": limit, "model": view.model})
+
+
+@rule(
+    id="D9",
+    slug="cache-control-limit",
+    wire=("A maximum of 4 blocks with cache_control may be provided. Found {n}.",),
+    statement="At most four blocks carry a cache mark, over tools, system and messages together.",
+    confidence="high",
+    sources=(
+        issue("tghamm/Anthropic.SDK", 50, "2024-09-26"),
+        issue("griffinmartin/opencode-claude-auth", 121, "2026-04-03"),
+    ),
+    applies="all models; some requests with five were let through before 2026-08-28",
+    stage=5,
+    sub=2,
+    place_note="no place in the sentence; its stage is not on record",
+)
+def cache_marks(view: View) -> Iterator[Hit]:
+    """More than four cache marks."""
+    marks = sum(_marks(view.body.get(part)) for part in ("tools", "system", "messages"))
+    if marks > 4:
+        yield Hit(words={"n": marks})
+
+
+def _marks(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(_marks(item) for item in value)
+    if not isinstance(value, dict):
+        return 0
+    return int(value.get("cache_control") is not None) + _marks(value.get("content"))

@@ -1,0 +1,249 @@
+"""The shape of the body: keys, types, tags, patterns. The problems are found in `schema.py`.
+
+Not here: anything that depends on the model or on two blocks at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from cassettes.stand_in.rulebook import Hit, Source, accepts, rule
+from cassettes.stand_in.rules._sources import PROBES, docs, issue
+from cassettes.stand_in.schema import CALL_ID, SERVER_ID, TOOL_NAME
+from cassettes.stand_in.view import View
+
+
+def _hits(view: View, forms: dict[str, int]) -> Iterator[Hit]:
+    for problem in view.shape:
+        if problem.kind in forms:
+            words = {**problem.words, "path": problem.path}
+            yield Hit(sent=problem.sent, words=words, form=forms[problem.kind], order=problem.order)
+
+
+def _of_thinking(hit: Hit) -> bool:
+    return str(hit.words["path"]).endswith((".thinking.signature", ".thinking.thinking"))
+
+
+def _shape(**facts: Any) -> Callable[[Callable[[View], Iterable[Hit]]], Callable[[View], Iterable[Hit]]]:
+    note = "the path counts the list as sent, since the body is parsed before turns are joined (inferred)"
+    return rule(**{"stage": 3, "counts": "sent", "applies": "all models", "place_note": note, **facts})
+
+
+@_shape(
+    id="D1",
+    slug="field-required",
+    wire=("{path}: Field required",),
+    statement="Required fields are there.",
+    confidence="high",
+    sources=(PROBES, docs("api/messages/create")),
+)
+def missing(view: View) -> Iterator[Hit]:
+    """A required field that is absent."""
+    return (hit for hit in _hits(view, {"missing": 0}) if not _of_thinking(hit))
+
+
+@_shape(
+    id="E2",
+    slug="thinking-signature-missing",
+    wire=(
+        "messages.{i}.content.{j}.thinking.{field}: Field required",
+        "messages.{i}.content.{j}.thinking.{field}: Input should be a valid string",
+    ),
+    statement="A thinking block has both its text and its signature, as strings.",
+    confidence="high",
+    sources=(Source("https://github.com/dirge-code/dirge/issues/821", "2026-08-25", "Opus 5 and Fable 5"),),
+)
+def unsigned(view: View) -> Iterator[Hit]:
+    """A thinking block without a signature or without a text field."""
+    for hit in _hits(view, {"missing": 0, "string": 1}):
+        if _of_thinking(hit):
+            field = str(hit.words["path"]).rsplit(".", 1)[-1]
+            yield Hit(sent=hit.sent, form=hit.form, order=hit.order, words={"field": field})
+
+
+@_shape(
+    id="D2",
+    slug="extra-inputs",
+    wire=("{path}: Extra inputs are not permitted",),
+    statement="Keys that the service does not know are refused, on blocks, messages and at the top; "
+    "fields of a beta are unknown without its header.",
+    confidence="high",
+    sources=(
+        issue("anthropics/claude-code", 4378),
+        issue("router-for-me/CLIProxyAPI", 512),
+        issue("anthropics/anthropic-sdk-typescript", 862, "2025-12-16"),
+        issue("anthropics/claude-code", 31033),
+    ),
+    applies="all models; `citations: null` and `caller` are taken, `caller: null` was never probed and is "
+    "taken",
+)
+def extra(view: View) -> Iterator[Hit]:
+    """A key that the service does not know."""
+    return _hits(view, {"extra": 0})
+
+
+@_shape(
+    id="D3",
+    slug="tool-use-input-dict",
+    wire=("{path}: Input should be a valid dictionary",),
+    older=("{path}: Input should be an object",),
+    statement="The input of a call is an object.",
+    confidence="high",
+    sources=(
+        issue("anthropics/anthropic-sdk-typescript", 648, "2024-12-31"),
+        issue("anthropics/claude-code", 6695, "2025-08-28"),
+        issue("prism-php/prism", 659, "2025-10-13", "an empty list"),
+        issue("CopilotKit/CopilotKit", 3300, "2026-02-27"),
+        issue("wso2/vscode-extensions", 2378, "2026-06-22", "the other wording"),
+    ),
+)
+def call_input(view: View) -> Iterator[Hit]:
+    """A call's input that is text, null or a list."""
+    return _hits(view, {"input": 0})
+
+
+@_shape(
+    id="D4",
+    slug="tool-use-id-pattern",
+    wire=(
+        f"{{path}}: String should match pattern '{CALL_ID}'",
+        f"{{path}}: String should match pattern '{SERVER_ID}'",
+    ),
+    statement="Call ids are letters, digits, _ and -; ids of server calls begin with srvtoolu_.",
+    confidence="high",
+    sources=(
+        issue("BlockRunAI/ClawRouter", 17, "2026-02-10"),
+        issue("tailcallhq/forgecode", 1142, "2025-07-20"),
+        issue("maximhq/bifrost", 5097, "2026-07-10"),
+    ),
+)
+def call_id(view: View) -> Iterator[Hit]:
+    """An id of another form."""
+    return _hits(view, {"id": 0, "server id": 1})
+
+
+@_shape(
+    id="D5",
+    slug="tool-name",
+    wire=(
+        "{path}: String should have at least 1 character",
+        f"{{path}}: String should match pattern '{TOOL_NAME}'",
+    ),
+    statement="A call names a tool; a definition's name is 1 to 128 letters, digits, _ and -.",
+    confidence="medium",
+    sources=(docs("agents-and-tools/tool-use/overview"), issue("anomalyco/opencode", 1279, "2025-07-24")),
+)
+def tool_name(view: View) -> Iterator[Hit]:
+    """An empty or ill-formed tool name."""
+    return _hits(view, {"name": 0, "tool name": 1})
+
+
+@_shape(
+    id="D6",
+    slug="block-type-tag",
+    wire=(
+        "{path}: Input tag '{tag}' found using 'type' does not match any of the expected tags: {tags}",
+        "{path}: Input should be a valid list",
+        "{path}: Input does not match the expected shape.",
+        "{path}: Input should be an object",
+        "{path}: Input should be a valid integer",
+        "{path}: Input should be greater than or equal to 1",
+        "{path}: Input should be a valid boolean",
+        "{path}: Input should be a valid string",
+    ),
+    statement="Blocks, sources and settings are of a known type, lists are lists, messages are objects.",
+    confidence="medium",
+    sources=(
+        Source(
+            "https://github.com/DataDog/dd-trace-py", "2024-06-04", "recorded: a message that is no object"
+        ),
+        Source("https://github.com/crmne/ruby_llm", "2025-04-23", "recorded: content that is an object"),
+        Source("https://github.com/pydantic/pydantic-ai", "2026-03-05", "recorded: the tags of a source"),
+    ),
+    applies="all models; the sentences for a value that is no object, integer or boolean are low",
+)
+def types(view: View) -> Iterator[Hit]:
+    """A value of another type than the schema's."""
+    kinds = ("tag", "list", "no object", "object", "integer", "at least 1", "bool", "string")
+    found = _hits(view, {kind: form for form, kind in enumerate(kinds)})
+    return (hit for hit in found if not _of_thinking(hit))
+
+
+@_shape(
+    id="D7",
+    slug="tool-result-content",
+    wire=("messages.{i}.content.{j}.tool_result.content: Input should be a valid list",),
+    statement="A result's content is absent, a string, or a list of text, image, document, search_result "
+    "and tool_reference blocks.",
+    confidence="low",
+    sources=(docs("agents-and-tools/tool-use/handle-tool-calls"),),
+    applies="all models; no recorded sentence for another type, null is let through",
+)
+def result_content(view: View) -> Iterator[Hit]:
+    """A result's content that is an object, a number or a boolean."""
+    return _hits(view, {"result": 0})
+
+
+@accepts(
+    id="D8",
+    slug="tools-param-required",
+    statement="A list with calls in it needs no `tools`, and a call need not name a declared tool.",
+    confidence="medium",
+    sources=(
+        docs("release-notes/overview", "2025-02-27"),
+        issue("langchain-ai/langchain", 29637, "2025-02", "any one tool was enough before"),
+    ),
+    applies="the first-party service since 2025-02-27; Bedrock still refuses",
+    stage=3,
+    older=("Requests which include `tool_use` or `tool_result` blocks must define tools.",),
+)
+def no_tools(view: View) -> Iterator[str]:
+    """Calls in the list and no tools beside it."""
+    if any(view.blocks("tool_use")) and not view.body.get("tools"):
+        yield "D8: the list holds calls and the request defines no tools; accepted, other backends refuse it"
+
+
+@_shape(
+    id="D11",
+    slug="image-and-document",
+    wire=("{path}: image exceeds 10 MB maximum: {n} bytes > {limit} bytes",),
+    older=(
+        "{path}: image exceeds 5 MB maximum: {n} bytes > 5242880 bytes",
+        "{path}: At least one of the image dimensions exceed max allowed size for many-image requests: "
+        "2000 pixels",
+    ),
+    statement="An image is at most 10 MB as base64. Pixels and pages are not looked at.",
+    confidence="low",
+    sources=(docs("build-with-claude/vision", "2026-08", "10 MB; the sentence was only seen with 5 MB"),),
+)
+def image_size(view: View) -> Iterator[Hit]:
+    """An image that is too large."""
+    return _hits(view, {"image size": 0})
+
+
+@_shape(
+    id="E20",
+    slug="thinking-budget-minimum",
+    wire=("{path}: Input should be greater than or equal to 1024",),
+    statement="A thinking budget is at least 1024 tokens.",
+    confidence="high",
+    sources=(docs("build-with-claude/extended-thinking"),),
+)
+def budget_minimum(view: View) -> Iterator[Hit]:
+    """A budget below the minimum."""
+    return _hits(view, {"budget": 0})
+
+
+@_shape(
+    id="B5",
+    slug="unknown-role",
+    wire=("{path}: Input should be 'user' or 'assistant'",),
+    statement="A role is user or assistant (or system, see B4).",
+    confidence="low",
+    sources=(docs("api/messages/create"),),
+    applies="all models; no recording behind the sentence",
+)
+def unknown_role(view: View) -> Iterator[Hit]:
+    """A role that nobody knows."""
+    return _hits(view, {"role": 0})

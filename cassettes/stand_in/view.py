@@ -1,0 +1,208 @@
+"""What a rule sees of a request: the body, what the model and the account make of it, and the joined turns.
+
+The service joins neighbouring messages of one role, and puts an implied user turn in front of a list
+that opens with an assistant message; the index in most of its sentences counts the result. Every
+block here carries both places: in the list as sent, and in the joined turns.
+
+Not here: any judgement. A view can be made of the worst of bodies; what has no shape has no turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from cassettes.stand_in.keys import BINDING_BETA as BINDING_BETA
+from cassettes.stand_in.message import Settings
+from cassettes.stand_in.profiles import Profile, resolve
+from cassettes.stand_in.schema import Problem, problems
+from cassettes.stand_in.thought import Report, examine
+
+Place = tuple[int, int | None]
+Spot = tuple[int, int]
+
+FIRST_VERSION = "2023-06-01"
+NEW_VERSION = "2026-10-21"
+THINKING_TYPES = ("thinking", "redacted_thinking")
+MODES = ("adaptive", "enabled", "disabled", "between_tools")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One content block and where it stands, in the list as sent and in the joined turns."""
+
+    block: dict[str, Any]
+    sent: Spot
+    joined: Spot
+
+    @property
+    def type(self) -> str:
+        """The block's type."""
+        return str(self.block.get("type"))
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Neighbouring messages of one role as the service joins them; `sent` are their positions as sent."""
+
+    role: str
+    blocks: list[Placed] = field(default_factory=list)
+    sent: list[int] = field(default_factory=list)
+
+    def of(self, *types: str) -> list[Placed]:
+        """The turn's blocks of these types."""
+        return [placed for placed in self.blocks if placed.type in types]
+
+
+class Places(NamedTuple):
+    """One place in both readings; None where a reading has no such place."""
+
+    joined: Place | None
+    sent: Place | None
+
+
+@dataclass
+class View:
+    """A request to be judged."""
+
+    body: dict[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+    # Whether an edited visible text under a true signature is refused: documented so, measured otherwise.
+    edited_text: Literal["by_model", "accept", "refuse"] = "by_model"
+
+    @cached_property
+    def model(self) -> str:
+        """The model as the request names it."""
+        return str(self.body.get("model", ""))
+
+    @cached_property
+    def profile(self) -> Profile | None:
+        """What is known of the model, or None for an unknown one."""
+        return resolve(self.body.get("model"))
+
+    @cached_property
+    def known(self) -> Profile:
+        """The model's profile; only for rules behind the stage that refuses unknown models."""
+        if self.profile is None:
+            raise LookupError(f"no profile of {self.model}")
+        return self.profile
+
+    @cached_property
+    def version(self) -> str:
+        """The API version; a list without that header was recorded before there was a second one."""
+        return self.headers.get("anthropic-version", FIRST_VERSION)
+
+    @cached_property
+    def betas(self) -> frozenset[str]:
+        """The values of the `anthropic-beta` header."""
+        values = self.headers.get("anthropic-beta", "").split(",")
+        return frozenset(value.strip() for value in values if value.strip())
+
+    def beta(self, name: str) -> bool:
+        """Whether some beta value of this name was sent, whatever its date."""
+        return any(value.startswith(name) for value in self.betas)
+
+    @cached_property
+    def messages(self) -> list[Any]:
+        """The message list as sent (empty if it is no list)."""
+        messages = self.body.get("messages")
+        return messages if isinstance(messages, list) else []
+
+    @cached_property
+    def turns(self) -> list[Turn]:
+        """The joined turns."""
+        return join(self.messages)
+
+    @cached_property
+    def thinking(self) -> str | None:
+        """The thinking mode in effect; None where the model does not think unless asked."""
+        asked = self.option("thinking", "type")
+        if asked in MODES:
+            return str(asked)
+        return "adaptive" if self.profile and self.profile.thinking_default == "on" else None
+
+    @cached_property
+    def binding(self) -> str | None:
+        """The asked-for answer to a changed prefix: "error", "drop_block", or None when not set."""
+        value = self.option("thinking", "block_binding")
+        return value.get("prefix_mismatch_behavior") if isinstance(value, dict) else None
+
+    def option(self, *path: str) -> Any:
+        """A value deep in the body, or None if any step towards it is missing."""
+        value: Any = self.body
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def blocks(self, *types: str) -> Iterator[Placed]:
+        """The blocks of these types in order (all blocks, without types)."""
+        for turn in self.turns:
+            yield from turn.of(*types) if types else turn.blocks
+
+    def role_at(self, placed: Placed) -> str:
+        """The role of the turn that a block stands in."""
+        return self.turns[placed.joined[0]].role
+
+    @cached_property
+    def examined(self) -> Report:
+        """What becomes of each thinking block."""
+        return examine(self)
+
+    @cached_property
+    def shape(self) -> tuple[Problem, ...]:
+        """What does not fit the schema, in document order."""
+        return tuple(problems(self))
+
+    @cached_property
+    def latest_assistant(self) -> Turn | None:
+        """The last assistant turn."""
+        return next((turn for turn in reversed(self.turns) if turn.role == "assistant"), None)
+
+
+def content_of(message: Any) -> list[dict[str, Any]]:
+    """A message's content as blocks: a string is one text block, what is no block is left out."""
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def join(messages: list[Any]) -> list[Turn]:
+    """The turns of a list: neighbours of one role joined, an implied user turn before a leading assistant."""
+    turns: list[Turn] = []
+    for i, message in enumerate(messages):
+        role = str(message.get("role")) if isinstance(message, dict) else "user"
+        if not turns and role == "assistant":
+            turns.append(Turn("user"))
+        if not turns or turns[-1].role != role:
+            turns.append(Turn(role))
+        turn = turns[-1]
+        turn.sent.append(i)
+        for j, block in enumerate(content_of(message)):
+            turn.blocks.append(Placed(block, (i, j), (len(turns) - 1, len(turn.blocks))))
+    return turns
+
+
+def joined_to_sent(turns: list[Turn], place: Place) -> Place | None:
+    """Where a place of the joined turns stands in the list as sent."""
+    i, j = place
+    if not 0 <= i < len(turns) or not turns[i].sent:
+        return None
+    if j is None:
+        return turns[i].sent[0], None
+    return turns[i].blocks[j].sent if j < len(turns[i].blocks) else None
+
+
+def sent_to_joined(turns: list[Turn], place: Place) -> Place | None:
+    """Where a place of the list as sent stands in the joined turns."""
+    i, j = place
+    for k, turn in enumerate(turns):
+        if i in turn.sent and j is None:
+            return k, None
+        for placed in turn.blocks:
+            if placed.sent == (i, j):
+                return placed.joined
+    return None

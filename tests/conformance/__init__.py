@@ -1,0 +1,1 @@
+"""Agreement with the provider: the project's own corpus, and public evidence where it is at hand."""

@@ -1,0 +1,84 @@
+"""The project's own corpus: for each rule what is refused, and what is just not refused.
+
+Each line of `corpus/*.jsonl` names its rule, a public source and the sentence (or null). `by` is the rule
+that a fault is answered with where a rule has no sentence of its own; `sent` the place in the list as sent;
+placeholders for signatures are explained in `mint.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cassettes.stand_in.message import Settings
+from cassettes.stand_in.rulebook import Judgement, identify, judge, locate, rules
+from cassettes.stand_in.view import View
+from tests.conformance.mint import minted
+
+CORPUS = Path(__file__).with_name("corpus")
+CASES = [
+    json.loads(line)
+    for path in sorted(CORPUS.glob("*.jsonl"))
+    for line in path.read_text("utf-8").splitlines()
+]
+NAMES = [f"{case['rule']} {case['name']}" for case in CASES]
+
+
+def judged(case: dict[str, Any]) -> Judgement:
+    """What becomes of a case's request."""
+    settings = Settings(account=case.get("account", "enforced"), foreign=case.get("foreign", False))
+    request = minted(case)
+    if "large" in case:
+        request["messages"][0]["content"][0]["source"]["data"] = "A" * case["large"]
+    return judge(View(request, case.get("headers", {}), settings, case.get("edited_text", "by_model")))
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_case(case: dict[str, Any]) -> None:
+    """The exact sentence, or none; and the remark or the dropped blocks that the case tells of."""
+    judgement = judged(case)
+    fault = judgement.fault
+    assert (fault.message if fault else None) == case["refused"]
+    if fault:
+        assert fault.rule.id == case.get("by", case["rule"])
+        assert fault.status == case.get("status", 400)
+        assert "sent" not in case or list(fault.sent or ()) == case["sent"]
+    if "remark" in case:
+        assert case["remark"] in judgement.notes
+    assert [[d.type, d.path, d.reason] for d in judgement.dropped] == case.get("dropped", [])
+
+
+# Rules that share a sentence: an edited text is refused as a modified turn, a lost parameter as an extra one.
+TWINS = {"E4": "E7", "D2": "V3"}
+REFUSED = [case for case in CASES if case["refused"]]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=[f"{case['rule']} {case['name']}" for case in REFUSED])
+def test_sentence_leads_back(case: dict[str, Any]) -> None:
+    """A sentence is recognised as its rule's, and leads to the fault's own two places."""
+    fault = judged(case).fault
+    assert fault is not None
+    found = identify(
+        f"Error code: 400 - {json.dumps({'type': 'error', 'error': {'message': case['refused']}})}"
+    )
+    assert found is not None
+    assert fault.rule.id in {found.id, TWINS.get(found.id)}
+    places = locate(case["refused"], case["request"]["messages"])
+    if "messages." in case["refused"]:
+        assert (places.joined or places.sent) == (fault.joined or fault.sent)
+
+
+def test_every_rule_is_shown() -> None:
+    """Each rule has at least two cases, among them one that is not refused, and each case a public source."""
+    counts: dict[str, list[bool]] = defaultdict(list)
+    for case in CASES:
+        counts[case["rule"]].append(case["refused"] is None)
+        assert case["source"].startswith("https://")
+    for rule in rules():
+        assert len(counts[rule.id]) >= 2, rule.id
+        assert any(counts[rule.id]), rule.id
+        assert not rule.judge or not all(counts[rule.id]), rule.id
