@@ -54,3 +54,11 @@ def test_the_table_of_breaks_is_current():
     from breaks.lab.catalogue import updated
 
     assert README == updated(README)
+
+
+def test_the_picture_is_current():
+    """README's picture is what the program draws today, and it fetches nothing when it is shown."""
+    from breaks.lab.picture import PICTURE, draw
+
+    assert PICTURE.read_text(encoding="utf-8") == draw()
+    assert "url(" not in draw().replace("url(#", "")

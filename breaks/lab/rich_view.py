@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from breaks.lab.outline import Line
 from breaks.lab.page import Section
 
 STYLES = {
@@ -28,6 +29,14 @@ STYLES = {
 }
 
 
+def _indented(line: Line, section: Section, most: int) -> Padding:
+    """Return a line whose own leading spaces hold where it wraps; rich would drop them."""
+    bare = line.text.lstrip(" ")
+    indent = 0 if section.heading == "Result" else 4 if section.kind == "code" else 2
+    text = Text(bare, style=STYLES.get(line.role, ""), overflow="fold")
+    return Padding(text, (0, 0, 0, min(most, indent + len(line.text) - len(bare))))
+
+
 def render(sections: Sequence[Section], console: Console | None = None, more: bool = False) -> None:
     """Print the sections on a console, by default the terminal; `more` are to follow."""
     console = console or Console(highlight=False)
@@ -35,8 +44,6 @@ def render(sections: Sequence[Section], console: Console | None = None, more: bo
         if section.heading != "Result":
             console.print(Text(section.heading, style="bold underline"), overflow="fold", highlight=False)
         for line in section.lines:
-            text = Text(line.text, style=STYLES.get(line.role, ""), overflow="fold")
-            indent = 0 if section.heading == "Result" else 4 if section.kind == "code" else 2
-            console.print(Padding(text, (0, 0, 0, indent)), highlight=False)
+            console.print(_indented(line, section, console.width // 2), highlight=False)
         if more or number < len(sections):
             console.print()
