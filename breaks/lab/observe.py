@@ -248,7 +248,10 @@ def notes_for(
     if pairing and version == NEW_VERSION and origin.recorded_from == "stand-in":
         notes.append(CARRIED_OVER)
     if verdict.confidence == "low":
-        notes.append(f"Rule {verdict.rule} is held with low confidence: one weak source, or an inference.")
+        why = verdict.doubt or "one weak source, or an inference"
+        notes.append(f"Rule {verdict.rule} is held with low confidence here: {why}.")
+    if verdict.place_note:
+        notes.append(f"About the place in the sentence: {verdict.place_note}.")
     if verdict.choice:
         notes.append(f"Evidence conflicts here, and the rulebook chose: {verdict.choice}")
     if compared and origin.recorded_from == "stand-in":
@@ -298,7 +301,7 @@ def observe(
         walker=walked(exchanges, _decisive(verdict, exchanges)) if exchanges else (),
         figures=own,
         reference=other,
-        silent=silences(verdict, model),
+        silent=silences(verdict, exchanges[0].request if exchanges else {}),
         notes=(
             *([about_accounts()] if len(brk.accounts) > 1 and account else []),
             *notes_for(verdict, origin, compared=other is not None, version=version),

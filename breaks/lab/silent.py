@@ -6,14 +6,14 @@ up here by what was lost. Does not change a verdict.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from breaks.lab.owed import Loss
 from breaks.lab.verdict import Verdict
 
 SPLIT, DROPPED, BOUND = "B3", "E8", "E17"  # ids in the rulebook
-MEASURED = ("claude-opus-5-5", "claude-sonnet-5")  # a list without its thinking, open tool round, 2026-09-26
 SURENESS = ("low", "medium", "high")
 
 
@@ -30,16 +30,13 @@ class Silence:
         return {"rule": self.rule, "confidence": self.confidence, "text": self.text}
 
 
-def silences(verdict: Verdict, model: str) -> tuple[Silence, ...]:
+def silences(verdict: Verdict, request: Mapping[str, Any]) -> tuple[Silence, ...]:
     """Return what the rulebook knows about the losses of a list that was accepted."""
     if verdict.word != "worse":
         return ()
-    found = []
-    if any(loss.kind == "split" for loss in verdict.lost):
-        found.append(_silence(SPLIT))
-    if _thinking_lost(verdict.lost):
-        found.append(_dropped(model))
-    return tuple(found)
+    split = any(loss.kind == "split" for loss in verdict.lost)
+    found = [SPLIT] * split + [DROPPED] * _thinking_lost(verdict.lost)
+    return tuple(_silence(rule, request) for rule in found)
 
 
 def confidence(verdict: Verdict, known: Sequence[Silence]) -> str | None:
@@ -55,19 +52,13 @@ def about_accounts() -> str:
     return f"The account matters here (rule {rule.id}): {rule.applies}"
 
 
-def _silence(rule_id: str) -> Silence:
+def _silence(rule_id: str, request: Mapping[str, Any]) -> Silence:
     from cassettes.stand_in import rulebook
 
     rule = rulebook.find(rule_id)
-    return Silence(rule.id, rule.confidence, f"{rule.statement} Applies: {rule.applies}.")
-
-
-def _dropped(model: str) -> Silence:
-    known = _silence(DROPPED)
-    if model.startswith(MEASURED):
-        return known
-    unprobed = f"Measured on Opus 5.5 and Sonnet 5 (2026-09-26), not probed on {model}."
-    return Silence(known.rule, "low", f"{known.text} {unprobed}")
+    sureness, doubt = rulebook.held(rule, request)
+    applies = "; ".join(text for text in (rule.applies, doubt) if text)
+    return Silence(rule.id, sureness, f"{rule.statement} Applies: {applies}.")
 
 
 def _thinking_lost(lost: Sequence[Loss]) -> bool:

@@ -46,6 +46,8 @@ class Verdict:
     slug: str | None = None
     confidence: str | None = None
     choice: str | None = None  # where evidence conflicts: which of its readings the rulebook took
+    doubt: str | None = None  # why the rule is held less surely for this request
+    place_note: str | None = None  # what is known of the place that its sentence names
     joined: Position | None = None
     sent: Position | None = None
     lost: tuple[Loss, ...] = ()
@@ -104,6 +106,7 @@ def _refused(exchange: Exchange, at: int, kind: str, message: str, lost: tuple[L
 
     rule = rulebook.identify(message)
     places = rulebook.locate(message, messages_of(exchange.request))
+    confidence, doubt = rulebook.held(rule, exchange.request) if rule else (None, "")
     return Verdict(
         "refused",
         exchange.status,
@@ -111,8 +114,10 @@ def _refused(exchange: Exchange, at: int, kind: str, message: str, lost: tuple[L
         message,
         rule=rule.id if rule else None,
         slug=rule.slug if rule else None,
-        confidence=rule.confidence if rule else None,
+        confidence=confidence,
         choice=(rule.choice or None) if rule else None,
+        doubt=doubt or None,
+        place_note=(rule.place_note or None) if rule else None,
         joined=_position(places.joined),
         sent=_position(places.sent),
         lost=lost,

@@ -67,7 +67,8 @@ class Rule:
     """One rule: what it says, since when and for whom, and the function that finds a breach of it.
 
     `wire` holds the sentences in use (`{i}` and `{j}` are the place), `older` the ones of the past;
-    `counts` tells whether the index in them counts the joined turns or the list as sent.
+    `counts` tells whether the index in them counts the joined turns or the list as sent. `doubt` says why
+    the rule is held less surely for a request body, where a model or a setting was never probed.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Rule:
     counts: Literal["joined", "sent"] = "joined"
     place_note: str = ""
     choice: str = ""
+    doubt: Callable[[Mapping[str, Any]], str] = lambda body: ""
     sub: int = 0
     status: int = 400
     type: str = "invalid_request_error"
@@ -153,6 +155,12 @@ def rules() -> tuple[Rule, ...]:
 def find(rule_id: str) -> Rule:
     """The rule of an id."""
     return next(r for r in rules() if r.id == rule_id)
+
+
+def held(r: Rule, body: Mapping[str, Any]) -> tuple[Confidence, str]:
+    """How surely a rule is known for a request body, and why it is less than elsewhere."""
+    why = r.doubt(body)
+    return ("low", why) if why else (r.confidence, "")
 
 
 def judge(view: View) -> Judgement:

@@ -212,6 +212,8 @@ def test_silent_acceptance_names_its_rule() -> None:
     assert (WORSE.confidence, WORSE.to_json()["silent"][0]["rule"]) == ("medium", "B3")
     for model, sure in (("claude-haiku-5-5", "low"), ("claude-opus-5-5", "medium")):
         run = exchanges(user(*RESULTS), turn=TURN[1:])
+        for exchange in run:
+            exchange.request["model"] = model
         seen = observe(
             Break(), model=model, account="enforced", door="cassette", trace=Trace(run), verdict=judge(run)
         )

@@ -6,9 +6,11 @@ Not here: the thinking parameter itself (parameters.py, shape.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from cassettes.stand_in.prefix import trailing
+from cassettes.stand_in.profiles import resolve
 from cassettes.stand_in.rulebook import Hit, Source, rule, states
 from cassettes.stand_in.rules._sources import DOCS, ERRORS, PRESERVED, SKILL, docs, issue
 from cassettes.stand_in.seal import Record
@@ -229,6 +231,14 @@ def false_data(view: View) -> Iterator[Hit]:
             yield Hit(joined=placed.joined, sent=placed.sent)
 
 
+def _unset_default(body: Mapping[str, Any]) -> str:
+    profile, thinking = resolve(body.get("model")), body.get("thinking")
+    unset = not (isinstance(thinking, Mapping) and thinking.get("block_binding"))
+    if profile is None or profile.family != "haiku-5-5" or not unset:
+        return ""
+    return "what Haiku 5.5 does where prefix_mismatch_behavior is not set was never confirmed"
+
+
 @rule(
     id="E17",
     slug="thinking-bound-to-other-conversation",
@@ -247,6 +257,7 @@ def false_data(view: View) -> Iterator[Hit]:
     "5.5 the unset default is not confirmed (low).",
     stage=11,
     sub=1,
+    doubt=_unset_default,
     place_note="the path is that of the first failing block, the last sentence names the first changed "
     "content; the last sentence varies and can be absent",
 )
@@ -313,6 +324,13 @@ def edited_text(view: View) -> Iterator[Hit]:
             yield Hit(joined=placed.joined, sent=placed.sent)
 
 
+def _dropped_unprobed(body: Mapping[str, Any]) -> str:
+    profile = resolve(body.get("model"))
+    if profile is None or profile.family in ("opus-5-5", "sonnet-5"):
+        return ""
+    return f"measured on Opus 5.5 and Sonnet 5 (2026-09-26), not probed on {profile.id}"
+
+
 states(
     id="E8",
     slug="thinking-dropped",
@@ -320,9 +338,14 @@ states(
     "the open tool round of adaptive models by measurement (documented as not allowed). The reasoning is "
     "lost in silence. With manual thinking see E5, for a part of the run in the latest turn see E4.",
     confidence="medium",
-    sources=(docs("build-with-claude/thinking"), PRESERVED),
+    sources=(
+        docs("build-with-claude/thinking"),
+        PRESERVED,
+        Source("https://github.com/tdavison784/context-runtime", "2026-09-26", "measured, open tool round"),
+    ),
     applies="all models",
     stage=10,
+    doubt=_dropped_unprobed,
 )
 
 
