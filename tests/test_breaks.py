@@ -221,3 +221,24 @@ def test_variants_are_found_by_name():
     assert "dropped" == find("cut-signature", "dropped").variant
     with pytest.raises(KeyError):
         find("cut-signature", "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("label", "model", "sure"),
+    [
+        ("rewritten-turn --variant reloaded", HAIKU, "low"),
+        ("rewritten-turn --variant reloaded", OPUS, "high"),
+        ("cut-signature --variant dropped", HAIKU, "low"),
+        ("cut-signature --variant dropped", OPUS, "medium"),
+        ("cut-signature", HAIKU, "high"),
+    ],
+)
+def test_how_surely_an_outcome_is_known(label, model, sure, tmp_path, monkeypatch, capsys):
+    """What was never probed on a model is held with low confidence there, and says why."""
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(SystemExit):
+        main([*label.split(), "--model", model, "--json"])
+    seen = json.loads(capsys.readouterr().out)
+
+    assert sure == seen["confidence"]

@@ -234,7 +234,7 @@ def false_data(view: View) -> Iterator[Hit]:
 def _unset_default(body: Mapping[str, Any]) -> str:
     profile, thinking = resolve(body.get("model")), body.get("thinking")
     unset = not (isinstance(thinking, Mapping) and thinking.get("block_binding"))
-    if profile is None or profile.family != "haiku-5-5" or not unset:
+    if profile is None or profile.id != "claude-haiku-5-5" or not unset:
         return ""
     return "what Haiku 5.5 does where prefix_mismatch_behavior is not set was never confirmed"
 
@@ -326,7 +326,7 @@ def edited_text(view: View) -> Iterator[Hit]:
 
 def _dropped_unprobed(body: Mapping[str, Any]) -> str:
     profile = resolve(body.get("model"))
-    if profile is None or profile.family in ("opus-5-5", "sonnet-5"):
+    if profile is None or profile.id in ("claude-opus-5-5", "claude-sonnet-5"):
         return ""
     return f"measured on Opus 5.5 and Sonnet 5 (2026-09-26), not probed on {profile.id}"
 
