@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop.walker import SILENT, check, obeys, same
+from loop.walker import SILENT, check, check_openai, obeys, same
 
 USES = [{"type": "tool_use", "id": f"toolu_0{n}", "name": "look", "input": {"n": n}} for n in "AB"]
 RESULTS = [{"type": "tool_result", "tool_use_id": use["id"], "content": "ok"} for use in USES]
@@ -76,6 +76,55 @@ def test_a_rewritten_turn_is_found_when_the_originals_are_given():
     assert ["rewritten-turn"] == [f.rule for f in check(rebuilt, [original])]
     assert "content[0] (thinking)" in check(rebuilt, [original])[0].text
     assert [] == check([ASK, turn(*original), said(*RESULTS)], [original])
+
+
+def asked(*idents, **more):
+    """Return an assistant message with tool calls, in the OpenAI-style container."""
+    calls = [{"id": i, "type": "function", "function": {"name": "look", "arguments": "{}"}} for i in idents]
+    return {"role": "assistant", "content": None, "tool_calls": calls, **more}
+
+
+def tool(ident):
+    """Return one result in the OpenAI-style container."""
+    return {"role": "tool", "tool_call_id": ident, "content": "ok"}
+
+
+SYSTEM = {"role": "system", "content": "You are a desk."}
+OTHER = {
+    "missing-result": [ASK, asked("a", "b"), tool("a")],
+    "missing-result with words next": [ASK, asked("a", content="Let me look."), ASK],
+    "missing-result of the older turn": [ASK, asked("a"), asked("b"), tool("b")],
+    "orphaned-result": [SYSTEM, ASK, tool("a")],
+    "orphaned-result behind other words": [ASK, asked("a"), tool("a"), ASK, tool("a")],
+    "duplicate-result": [ASK, asked("a"), tool("a"), tool("a")],
+    "duplicate-call": [ASK, asked("a", "a"), tool("a")],
+    "wrong-role": [ASK, asked("a", role="user"), tool("a")],
+}
+
+
+@pytest.mark.parametrize(("name", "messages"), OTHER.items())
+def test_each_breach_in_the_other_container_is_named(name, messages):
+    """The pairing rule holds where each result is a message of its own, and `check` sees which one it is."""
+    assert name.split()[0] in {finding.rule for finding in check(messages)}
+    assert check(messages) == check_openai(messages)
+
+
+def test_a_good_list_of_the_other_container_has_no_findings():
+    """One tool message per call, in any order, right behind the turn that asked."""
+    good = [SYSTEM, ASK, asked("a", "b"), tool("b"), tool("a"), {"role": "assistant", "content": "Done."}]
+
+    assert [] == check(good)
+    assert [] == check([ASK, asked("a", content=[WORDS]), tool("a")])
+
+
+@pytest.mark.parametrize("ident", [None, ["a"], {"a": 1}, 1.5])
+def test_an_odd_id_is_judged_like_any_other(ident):
+    """An id that is no string is compared all the same, in both containers."""
+    use, result = {**A, "id": ident}, {**RA, "tool_use_id": ident}
+
+    assert [] == check([ASK, turn(use), said(result)])
+    assert [] == check([ASK, asked(ident), tool(ident)])
+    assert ["orphaned-result"] == [f.rule for f in check([ASK, said(result)])]
 
 
 def test_silent_findings_are_told_apart():
