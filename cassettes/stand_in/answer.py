@@ -23,6 +23,8 @@ from cassettes.stand_in.sse import stream
 from cassettes.stand_in.view import View
 
 MAX_BODY = 32 * 1024 * 1024
+# From the edge, in front of the service: no outer `type`, and no request id in the body or the headers.
+EDGE = {"error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}}
 Json = dict[str, Any]
 
 
@@ -38,6 +40,8 @@ def answer(request: Request, settings: Settings | None = None) -> Response:
     """The response to a request; never raises, whatever the request is."""
     chosen = settings or Settings()
     path = request.path.split("?", 1)[0].rstrip("/")
+    if len(request.body) > MAX_BODY:
+        return edge(chosen)
     try:
         return _handler(request.method.upper(), path)(request, chosen)
     except _TurnedAwayError as refusal:
@@ -125,8 +129,6 @@ def _view(request: Request, settings: Settings, counting: bool = False) -> View:
 
 
 def _parse(raw: bytes) -> Json:
-    if len(raw) > MAX_BODY:
-        raise _TurnedAwayError(413, "request_too_large", "Request exceeds the maximum size")
     try:
         body = json.loads(raw.decode("utf-8"))
         json.dumps(body, ensure_ascii=False).encode("utf-8")
@@ -163,10 +165,15 @@ def _seed(request: Request, body: Json, settings: Settings) -> str:
 def _refuse(request: Request, settings: Settings, status: int, kind: str, sentence: str) -> Response:
     seed = envelope.seed_of(request.method, request.path, request.body.hex(), sentence)
     body = envelope.error(kind, sentence, envelope.made_id("req", seed))
-    if status == 413:
-        body = {"error": body["error"]}  # it comes from the edge, in front of the service
     response = _respond(status, _bytes(body), seed, settings)
     response.headers["x-should-retry"] = "false"
+    return response
+
+
+def edge(settings: Settings) -> Response:
+    """The answer of the edge to a body over 32 MB."""
+    response = _respond(413, _bytes(EDGE), "", settings)
+    del response.headers["request-id"]
     return response
 
 
