@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loop.dispatch import Dispatch, ToolError
-from loop.turns import Block, Message, Save, append_turn, forget, text_of
+from loop.turns import Block, Message, Save, answer_open, append_turn, forget, text_of
 
 Reply = dict[str, Any]  # the body of the model's response, as it came
 Call = Callable[[list[Message]], Reply]  # one model call: the whole list in, a reply out
@@ -72,8 +72,8 @@ def run(
 ) -> Outcome:
     """Run until the model stops asking for tools or a bound is met; return an `Outcome`.
 
-    `messages` ends in a user message and grows in place. `call` and `dispatch` may
-    raise; what is in the list by then is complete and can be sent again.
+    `messages` ends in a user message and grows in place. Whatever is raised here, by a
+    step or by Ctrl-C, what is in the list by then is complete and can be sent again.
     """
     started, text, weight = time.monotonic(), "", 0
     for turn in range(limits.turns):
@@ -84,7 +84,11 @@ def run(
         reply = call(messages)
         stop, content = reply["stop_reason"], reply["content"]
         tools = dispatch if stop in GOES_ON or stop == "end_turn" else _not_run
-        calls = append_turn(messages, content, tools, save)
+        try:
+            calls = append_turn(messages, content, tools, save)
+        except (KeyboardInterrupt, SystemExit):  # while the tools run
+            answer_open(messages, save)
+            raise
         text, weight = text_of(content), _input_tokens(reply)
         ending = _ending(stop, calls)
         if ending:

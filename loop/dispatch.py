@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from loop.interruptions import LATE, interrupted
+
 Dispatch = Callable[[dict[str, Any]], Any]  # one tool_use block in, the tool's output out
 Results = dict[str, dict[str, Any]]  # call id -> {"content": str, "is_error"?: True}
 
@@ -43,8 +45,12 @@ def run_concurrently(
     deadline = time.monotonic() + timeout
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    late = {"content": f"no answer within {timeout:g} seconds; it may or may not have run", "is_error": True}
-    return {call["id"]: done.get(call["id"], late) for call in calls}
+    return {call["id"]: done.get(call["id"]) or _late(timeout) for call in calls}
+
+
+def _late(timeout: float) -> dict[str, Any]:
+    interrupted(LATE)
+    return {"content": f"no answer within {timeout:g} seconds; it may or may not have run", "is_error": True}
 
 
 def _settle(done: Results, call: dict[str, Any], dispatch: Dispatch) -> None:

@@ -19,6 +19,8 @@ Block = dict[str, Any]  # one content block, plain JSON data
 Message = dict[str, Any]  # {"role": "user" | "assistant", "content": str | list[Block]}
 Save = Callable[[Message], None]
 
+INTERRUPTED = {"content": "interrupted before an answer came; it may or may not have run", "is_error": True}
+
 
 def forget(message: Message) -> None:
     """Save nothing: the list in memory is all there is."""
@@ -30,15 +32,18 @@ def append_turn(
     """Append the assistant turn and, if it asked for tools, the user message that answers it.
 
     `content` is the provider's own content array; it goes in unchanged, unknown
-    fields included. `dispatch` runs one call. `save` is given each message the
-    moment it is in the list. Returns the turn's tool calls (empty: no answer was owed).
+    fields included. `dispatch` runs one call. `save` is given the turn before anything
+    acts on it, and then its answer. Returns the turn's tool calls (empty: no answer was
+    owed).
 
     Source of the rule: https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
     (read 2026-11-29).
     """
     if not content:  # a refusal can be empty, and an empty turn inside a list is refused
         return []
-    _add(messages, {"role": "assistant", "content": content}, save)
+    turn = {"role": "assistant", "content": content}
+    save(turn)  # a turn that cannot be kept must not run its tools
+    messages.append(turn)
     calls = calls_of(content)
     if calls:
         append_results(messages, calls, run_concurrently(calls, dispatch), save)
@@ -51,7 +56,17 @@ def append_results(
     """Append the one user message that answers `calls`: exactly one `tool_result` block per call id."""
     assert set(results) == {call["id"] for call in calls}, "one result per call id, no extras"
     blocks = [{"type": "tool_result", "tool_use_id": call["id"], **results[call["id"]]} for call in calls]
-    _add(messages, {"role": "user", "content": blocks}, save)
+    messages.append({"role": "user", "content": blocks})
+    save(messages[-1])
+
+
+def answer_open(messages: list[Message], save: Save = forget) -> None:
+    """If the list ends in calls, answer them as interrupted, with no side effect assumed either way."""
+    last = messages[-1] if messages else {"role": "user"}
+    if last["role"] == "assistant" and isinstance(last["content"], list):
+        calls = calls_of(last["content"])
+        if calls:
+            append_results(messages, calls, {call["id"]: INTERRUPTED for call in calls}, save)
 
 
 def calls_of(content: list[Block]) -> list[Block]:
@@ -62,8 +77,3 @@ def calls_of(content: list[Block]) -> list[Block]:
 def text_of(content: list[Block]) -> str:
     """Return the visible text of a content array, blocks joined by a line break."""
     return "\n".join(block["text"] for block in content if block["type"] == "text")
-
-
-def _add(messages: list[Message], message: Message, save: Save) -> None:
-    messages.append(message)
-    save(message)

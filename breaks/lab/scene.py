@@ -172,7 +172,7 @@ class _Stage:
                 pass
         with closing(self._open(path)) as store:
             self.trace.restarts += 1
-            self._show(resume(store))
+            self._show(resume(store, judge=False))  # the provider is to judge what the break left
             return self._loop(store.save)
 
     def _open(self, path: Path) -> Store:

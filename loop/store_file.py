@@ -1,0 +1,139 @@
+"""The SQLite file under a store: opened, or else an error that says in one line why not.
+
+WAL, with a commit that is on the disk when it returns; the file carries an application
+id and a schema version. Each thing that can be wrong with it has an exception of its
+own, and whichever is raised, nothing is half-written.
+
+Does not know what a message is, does not retry and repairs nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loop.walker import Finding
+
+
+APPLICATION, SCHEMA = int.from_bytes(b"loop"), 1  # application_id and user_version of the file
+_MESSAGE = """CREATE TABLE message (conversation TEXT NOT NULL, n INTEGER NOT NULL, body TEXT NOT NULL,
+    crc INTEGER NOT NULL, PRIMARY KEY (conversation, n))"""
+_LENGTH = "CREATE TABLE IF NOT EXISTS length (conversation TEXT PRIMARY KEY, n INTEGER NOT NULL)"
+
+
+class StoreError(Exception):
+    """A conversation could not be read or written."""
+
+
+class DiskFullError(StoreError):
+    """There is no room for another message."""
+
+
+class ReadOnlyError(StoreError):
+    """The file, or the folder that it is in, may not be written."""
+
+
+class LockedError(StoreError):
+    """Another process kept the file locked for too long; trying later may help."""
+
+
+class CorruptError(StoreError):
+    """A part of the file does not read as it was written."""
+
+
+class NotAStoreError(StoreError):
+    """The file is no database, or one of another program."""
+
+
+class NewerSchemaError(StoreError):
+    """The file was written by a newer program."""
+
+
+class SecondWriterError(StoreError):
+    """Another writer has added to the conversation since it was loaded here."""
+
+
+class UnresumableError(StoreError):
+    """The stored list breaks a rule that nothing can honestly repair: `rule` at `path`, in words `text`."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.rule, self.path, self.text = finding.rule, finding.path, finding.text
+        super().__init__(f"cannot be resumed: {finding.rule} at {finding.path}: {finding.text}")
+
+
+_KINDS = {
+    sqlite3.SQLITE_FULL: (DiskFullError, "there is no room left to write to"),
+    sqlite3.SQLITE_READONLY: (ReadOnlyError, "the file or its folder may not be written"),
+    sqlite3.SQLITE_BUSY: (LockedError, "another process holds the file locked"),
+    sqlite3.SQLITE_LOCKED: (LockedError, "another connection holds the table locked"),
+    sqlite3.SQLITE_CORRUPT: (CorruptError, "a part of the file is damaged"),
+    sqlite3.SQLITE_NOTADB: (NotAStoreError, "this is not a SQLite file"),
+    sqlite3.SQLITE_CANTOPEN: (StoreError, "the file cannot be opened or created"),
+    sqlite3.SQLITE_CONSTRAINT: (
+        SecondWriterError,
+        "another writer has added to this conversation; load it again before you go on",
+    ),
+}
+
+
+@contextmanager
+def reason(path: Path) -> Iterator[None]:
+    """Turn what SQLite raises into the `StoreError` that names it."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: SQLite quotes what is damaged
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # the rest are details
+        kind, text = _KINDS.get(code, (StoreError, f"SQLite says: {error}"))
+        raise kind(f"{path}: {text}") from error
+
+
+def opened(path: Path, wait: float) -> sqlite3.Connection:
+    """Open or create the file; a locked one is waited for `wait` seconds. Raises a `StoreError`."""
+    with reason(path):
+        db = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+        try:
+            _prepare(db, path)
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All of what is written inside, or nothing of it."""
+    db.execute("BEGIN IMMEDIATE")
+    with db:  # commits, or rolls back whatever was raised
+        yield
+
+
+def number(db: sqlite3.Connection, query: str, *values: object) -> int:
+    """Return the one number that a query gives."""
+    (value,) = db.execute(query, values).fetchone()
+    return int(value)
+
+
+def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    version, application = number(db, "PRAGMA user_version"), number(db, "PRAGMA application_id")
+    if application != APPLICATION and number(db, "SELECT count(*) FROM sqlite_master"):
+        raise NotAStoreError(f"{path}: this is another program's database")
+    if version > SCHEMA:
+        known = f"schema {version}, and this program knows {SCHEMA}"
+        raise NewerSchemaError(f"{path}: written by a newer program ({known})")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    if version < SCHEMA:
+        with transaction(db):
+            _create(db)
+    db.execute(_LENGTH)  # a check on the rows; without it they are read just the same
+
+
+def _create(db: sqlite3.Connection) -> None:
+    if number(db, "PRAGMA user_version") < SCHEMA:  # else somebody was quicker
+        db.execute(_MESSAGE)
+        db.execute(f"PRAGMA application_id = {APPLICATION}")
+        db.execute(f"PRAGMA user_version = {SCHEMA}")
