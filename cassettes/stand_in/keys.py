@@ -6,19 +6,19 @@ service is on record with is added under `EXTRA`. Not here: the types of the val
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 
-class Keys(NamedTuple):
-    """The keys of one kind of object."""
+@dataclass(frozen=True)
+class Keys:
+    """The keys of one kind of object; `known` are all that are taken."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
+    known: frozenset[str] = field(init=False, repr=False)
 
-    @property
-    def known(self) -> frozenset[str]:
-        """All keys that are taken."""
-        return frozenset((*self.required, *self.optional))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", frozenset((*self.required, *self.optional)))
 
 
 _RESULT = Keys(("type", "tool_use_id", "content"), ("cache_control",))

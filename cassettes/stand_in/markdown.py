@@ -35,7 +35,8 @@ def rulebook_markdown() -> str:
 def _rule(r: Rule) -> str:
     lines = [f"### {r.id} `{r.slug}`", "", r.statement, ""]
     lines += [_code(r.wire, "")] if r.wire else ["No sentence of its own.", ""]
-    lines += [_code(r.older, "Older or other wordings:\n")] if r.older else []
+    lines += [_code((past.wire,), f"Before {past.until}:\n") for past in r.past]
+    lines += [_code(r.older, "Other wordings on record:\n")] if r.older else []
     lines += [f"- **Applies to:** {r.applies}"]
     if r.wire:
         kind = "" if (r.status, r.type) == (400, "invalid_request_error") else f", {r.status} `{r.type}`"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 Mode = Literal["adaptive", "enabled", "disabled", "between_tools"]
@@ -42,6 +42,7 @@ class Profile:
     context: int = 1_000_000
     snapshots: tuple[str, ...] = ()
     served: bool = True
+    last_day: str = ""
 
     @property
     def manual_thinking(self) -> bool:
@@ -61,8 +62,11 @@ class Profile:
 
 def resolve(model: object) -> Profile | None:
     """The profile of a model id, alias, dated id, or Bedrock or Vertex spelling; None if unknown."""
-    if not isinstance(model, str):
-        return None
+    return _resolve(model) if isinstance(model, str) and len(model) <= 200 else None
+
+
+@lru_cache(maxsize=256)
+def _resolve(model: str) -> Profile | None:
     base, date = _base(model)
     profile = profiles().get(base)
     if profile is None or (date and profile.served and date not in profile.snapshots):
@@ -151,23 +155,26 @@ def _retired() -> tuple[Profile, ...]:
         served=False,
         context=200_000,
     )
+    # The last day is the one before retirement, where that is on record.
     names = (
-        ("opus", (4, 1), 32_000),
-        ("opus", (4, 0), 32_000),
-        ("sonnet", (4, 0), 64_000),
-        ("sonnet", (3, 7), 128_000),
-        ("sonnet", (3, 5), 8_192),
-        ("haiku", (3, 5), 8_192),
-        ("opus", (3, 0), 4_096),
-        ("sonnet", (3, 0), 4_096),
-        ("haiku", (3, 0), 4_096),
+        ("opus", (4, 1), 32_000, "2026-08-04"),
+        ("opus", (4, 0), 32_000, ""),
+        ("sonnet", (4, 0), 64_000, ""),
+        ("sonnet", (3, 7), 128_000, "2026-02-18"),
+        ("sonnet", (3, 5), 8_192, "2025-10-27"),
+        ("haiku", (3, 5), 8_192, "2026-02-18"),
+        ("opus", (3, 0), 4_096, "2026-01-04"),
+        ("sonnet", (3, 0), 4_096, "2025-07-20"),
+        ("haiku", (3, 0), 4_096, "2026-04"),
     )
     rows = [
-        replace(old, id=_old_id(family, version), family=family, version=version, max_output=limit)
-        for family, version, limit in names
+        replace(
+            old, id=_old_id(family, version), family=family, version=version, max_output=limit, last_day=day
+        )
+        for family, version, limit, day in names
     ]
     oldest = replace(old, id="claude-2", family="claude", version=(2, 0), max_output=4_096)
-    return (*rows, oldest)
+    return (*rows, replace(oldest, last_day="2025-07-20"))
 
 
 def _old_id(family: str, version: tuple[int, int]) -> str:

@@ -10,11 +10,14 @@ Not here: the rules themselves, and the envelope of an answer.
 
 from __future__ import annotations
 
+import copy
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from typing import Any, Literal
 
 from cassettes.stand_in.thought import Dropped
@@ -24,6 +27,7 @@ RULEBOOK_DATE = "2026-11-29"
 Confidence = Literal["high", "medium", "low"]
 
 STAGES = {
+    1: "the door: size, method, JSON",
     2: "headers",
     3: "shape of the body, in document order",
     4: "is the model known",
@@ -34,6 +38,8 @@ STAGES = {
     9: "server tools",
     10: "order of thinking, and its run in the latest turn",
     11: "each thinking block: genuine, readable, same prefix",
+    12: "behind the rules: length, limits, load; and what every answer looks like",
+    13: "lists of another API, judged apart",
 }
 
 
@@ -47,17 +53,27 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Past:
+    """A sentence of the past, and the day before which it was in use."""
+
+    until: str
+    wire: str
+
+
+@dataclass(frozen=True)
 class Hit:
     """What a rule's function yields: the place of a fault and the words for the template.
 
     Either reading of the place is enough, the other follows. `order` is the place within the stage
-    where that is not the place of the fault; `sub` splits a stage in passes.
+    where that is not the place of the fault. `was` is the number of the sentence in the rule's `past`
+    that this breach was answered with before that sentence's last day.
     """
 
     joined: Place | None = None
     sent: Place | None = None
     words: Mapping[str, Any] = field(default_factory=dict)
     form: int = 0
+    was: int | None = None
     tail: str = ""
     order: tuple[int, ...] | None = None
 
@@ -66,9 +82,10 @@ class Hit:
 class Rule:
     """One rule: what it says, since when and for whom, and the function that finds a breach of it.
 
-    `wire` holds the sentences in use (`{i}` and `{j}` are the place), `older` the ones of the past;
-    `counts` tells whether the index in them counts the joined turns or the list as sent. `doubt` says why
-    the rule is held less surely for a request body, where a model or a setting was never probed.
+    `wire` holds the sentences in use (`{i}` and `{j}` are the place), `past` those of earlier days, `older`
+    other renderings on record. `counts` tells whether the index in them counts the joined turns or the list
+    as sent. `doubt` says why the rule is held less surely for a request body, where a model or a setting was
+    never probed. `sub` splits a stage in passes.
     """
 
     id: str
@@ -81,6 +98,7 @@ class Rule:
     stage: int
     judge: Callable[[View], Iterable[Hit]] | None = None
     remark: Callable[[View], Iterable[str]] | None = None
+    past: tuple[Past, ...] = ()
     older: tuple[str, ...] = ()
     counts: Literal["joined", "sent"] = "joined"
     place_note: str = ""
@@ -89,6 +107,11 @@ class Rule:
     sub: int = 0
     status: int = 400
     type: str = "invalid_request_error"
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """All sentences of the rule that are on record, those in use first."""
+        return (*self.wire, *(past.wire for past in self.past), *self.older)
 
 
 @dataclass(frozen=True)
@@ -152,6 +175,22 @@ def rules() -> tuple[Rule, ...]:
     return tuple(sorted(_RULES, key=lambda r: (r.id[0], int(re.sub(r"\D", "", r.id)), r.id)))
 
 
+def example(rule_id: str) -> dict[str, Any] | None:
+    """A small request that shows a rule: `request`, and `headers` or `account` where they matter.
+
+    It breaks a rule that refuses, and is accepted under any other. None where no small request can show
+    the rule (a matter of size, or of nothing in a list).
+    """
+    found = _examples().get(rule_id)
+    return copy.deepcopy(found) if found is not None else None
+
+
+@cache
+def _examples() -> dict[str, dict[str, Any]]:
+    text = files("cassettes.stand_in").joinpath("examples.json").read_text("utf-8")
+    return dict(json.loads(text))
+
+
 def find(rule_id: str) -> Rule:
     """The rule of an id."""
     return next(r for r in rules() if r.id == rule_id)
@@ -165,6 +204,13 @@ def held(r: Rule, body: Mapping[str, Any]) -> tuple[Confidence, str]:
 
 def judge(view: View) -> Judgement:
     """The one fault of a request, or none; and what the service says nothing about."""
+    try:
+        return _judge(view)
+    except RecursionError:
+        return Judgement(fault_of(find("D15"), Hit(), view))
+
+
+def _judge(view: View) -> Judgement:
     fault = next(_faults(view), None)
     if fault is not None:
         return Judgement(fault, _unjudged(view) if fault.rule.stage > 4 else ())
@@ -198,7 +244,7 @@ def _of_stage(stage: int) -> tuple[Rule, ...]:
 
 def _first(r: Rule, view: View) -> list[Hit]:
     hits = list(r.judge(view)) if r.judge else []
-    return [min(hits, key=lambda hit: _order(r, hit))] if hits else []
+    return [min(hits, key=lambda hit: _order(r, hit))] if len(hits) > 1 else hits
 
 
 def _order(r: Rule, hit: Hit) -> tuple[int, tuple[int, ...]]:
@@ -217,12 +263,24 @@ def fault_of(r: Rule, hit: Hit, view: View) -> Fault:
         sent = joined_to_sent(view.turns, joined)
     place = joined if r.counts == "joined" else sent
     words = {**hit.words, "i": place[0] if place else "", "j": place[1] if place else ""}
-    return Fault(r, fill(r.wire[hit.form], words) + hit.tail, sent, joined, r.status, r.type)
+    return Fault(r, fill(_wording(r, hit, view.day), words) + hit.tail, sent, joined, r.status, r.type)
+
+
+def _wording(r: Rule, hit: Hit, day: str) -> str:
+    past = None if hit.was is None else r.past[hit.was]
+    return past.wire if past is not None and day < past.until else r.wire[hit.form]
 
 
 def fill(template: str, words: Mapping[str, Any]) -> str:
     """A template with its placeholders filled; braces around anything else stay."""
-    return re.sub(r"\{(\w+)\}", lambda m: str(words.get(m[1], m[0])), template)
+    return re.sub(r"\{(\w+)\}", lambda m: _said(words.get(m[1], m[0])), template)
+
+
+def _said(value: Any) -> str:
+    try:
+        return str(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return "a number of that size"
 
 
 def identify(sentence: str) -> Rule | None:
@@ -256,7 +314,7 @@ def _weight(template: str) -> int:
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str], Rule], ...]:
-    pairs = [(template, r) for r in rules() for template in (*r.wire, *r.older)]
+    pairs = [(template, r) for r in rules() for template in r.wordings]
     return tuple((template, _pattern(template), r) for template, r in pairs)
 
 

@@ -50,6 +50,8 @@ def redacted_key(key: bytes) -> bytes:
 
 def record_of(placed: Placed, key: bytes) -> Record | None:
     """The record in a thinking block's seal, or None if the seal does not verify."""
+    if not looks_ours(mark(placed)):
+        return None
     if placed.type == "thinking":
         return unseal(placed.block.get("signature"), key)
     return unseal(placed.block.get("data"), redacted_key(key))

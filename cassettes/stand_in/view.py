@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple
 from cassettes.stand_in.keys import BINDING_BETA as BINDING_BETA
 from cassettes.stand_in.message import Settings
 from cassettes.stand_in.profiles import Profile, resolve
-from cassettes.stand_in.schema import Problem, problems
+from cassettes.stand_in.schema import problems
+from cassettes.stand_in.schema_blocks import Problem
 from cassettes.stand_in.thought import Report, examine
 
 Place = tuple[int, int | None]
@@ -25,35 +26,45 @@ Spot = tuple[int, int]
 
 FIRST_VERSION = "2023-06-01"
 NEW_VERSION = "2026-10-21"
+TODAY = "9999"
 THINKING_TYPES = ("thinking", "redacted_thinking")
 MODES = ("adaptive", "enabled", "disabled", "between_tools")
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Placed:
     """One content block and where it stands, in the list as sent and in the joined turns."""
 
     block: dict[str, Any]
+    type: str
     sent: Spot
     joined: Spot
 
-    @property
-    def type(self) -> str:
-        """The block's type."""
-        return str(self.block.get("type"))
 
-
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Turn:
     """Neighbouring messages of one role as the service joins them; `sent` are their positions as sent."""
 
     role: str
     blocks: list[Placed] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
+    kinds: dict[str, list[Placed]] = field(default_factory=dict)
+
+    def add(self, placed: Placed) -> None:
+        """Put a block at the turn's end."""
+        self.blocks.append(placed)
+        self.kinds.setdefault(placed.type, []).append(placed)
 
     def of(self, *types: str) -> list[Placed]:
-        """The turn's blocks of these types."""
-        return [placed for placed in self.blocks if placed.type in types]
+        """The turn's blocks of these types, in order."""
+        found = [self.kinds[kind] for kind in types if kind in self.kinds]
+        return _in_order(found)
+
+
+def _in_order(found: list[list[Placed]]) -> list[Placed]:
+    if len(found) > 1:
+        return sorted((placed for some in found for placed in some), key=lambda placed: placed.joined)
+    return found[0] if found else []
 
 
 class Places(NamedTuple):
@@ -72,6 +83,20 @@ class View:
     settings: Settings = field(default_factory=Settings)
     # Whether an edited visible text under a true signature is refused: documented so, measured otherwise.
     edited_text: Literal["by_model", "accept", "refuse"] = "by_model"
+    # The day of a list that was recorded earlier, as far as it is known ("2025", "2025-03", "2025-03-15"):
+    # it gets the sentences, and the rules of turns, of that day.
+    date: str = ""
+
+    def __post_init__(self) -> None:
+        """Take a body that is no object for an empty one; `no_object` remembers."""
+        self.no_object = not isinstance(self.body, dict)
+        if self.no_object:
+            self.body = {}
+
+    @cached_property
+    def day(self) -> str:
+        """The day to judge by: the one told, else the last one of a retired model, else today."""
+        return self.date or (self.profile.last_day if self.profile else "") or TODAY
 
     @cached_property
     def model(self) -> str:
@@ -96,6 +121,11 @@ class View:
         return self.headers.get("anthropic-version", FIRST_VERSION)
 
     @cached_property
+    def sampling_gone(self) -> bool:
+        """Whether the API version is one without the sampling parameters."""
+        return self.version >= NEW_VERSION
+
+    @cached_property
     def betas(self) -> frozenset[str]:
         """The values of the `anthropic-beta` header."""
         values = self.headers.get("anthropic-beta", "").split(",")
@@ -110,6 +140,12 @@ class View:
         """The message list as sent (empty if it is no list)."""
         messages = self.body.get("messages")
         return messages if isinstance(messages, list) else []
+
+    @cached_property
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools that the request defines (none if it has no list of them)."""
+        tools = self.body.get("tools")
+        return [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
 
     @cached_property
     def turns(self) -> list[Turn]:
@@ -139,8 +175,18 @@ class View:
 
     def blocks(self, *types: str) -> Iterator[Placed]:
         """The blocks of these types in order (all blocks, without types)."""
+        if not types:
+            return (placed for turn in self.turns for placed in turn.blocks)
+        return iter(_in_order([self.kinds[kind] for kind in types if kind in self.kinds]))
+
+    @cached_property
+    def kinds(self) -> dict[str, list[Placed]]:
+        """All blocks by their type."""
+        found: dict[str, list[Placed]] = {}
         for turn in self.turns:
-            yield from turn.of(*types) if types else turn.blocks
+            for kind, some in turn.kinds.items():
+                found.setdefault(kind, []).extend(some)
+        return found
 
     def role_at(self, placed: Placed) -> str:
         """The role of the turn that a block stands in."""
@@ -179,10 +225,10 @@ def join(messages: list[Any]) -> list[Turn]:
             turns.append(Turn("user"))
         if not turns or turns[-1].role != role:
             turns.append(Turn(role))
-        turn = turns[-1]
+        turn, k = turns[-1], len(turns) - 1
         turn.sent.append(i)
         for j, block in enumerate(content_of(message)):
-            turn.blocks.append(Placed(block, (i, j), (len(turns) - 1, len(turn.blocks))))
+            turn.add(Placed(block, str(block.get("type")), (i, j), (k, len(turn.blocks))))
     return turns
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from cassettes.stand_in.message import Settings
-from cassettes.stand_in.rulebook import Judgement, identify, judge, locate, rules
+from cassettes.stand_in.rulebook import Judgement, example, find, identify, judge, locate, rules
+from cassettes.stand_in.rules.openai_style import judge_openai, looks_openai
 from cassettes.stand_in.view import View
 from tests.conformance.mint import minted
 
@@ -34,7 +35,8 @@ def judged(case: dict[str, Any]) -> Judgement:
     request = minted(case)
     if "large" in case:
         request["messages"][0]["content"][0]["source"]["data"] = "A" * case["large"]
-    return judge(View(request, case.get("headers", {}), settings, case.get("edited_text", "by_model")))
+    edited_text, date = case.get("edited_text", "by_model"), case.get("date", "")
+    return judge(View(request, case.get("headers", {}), settings, edited_text, date))
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
@@ -69,16 +71,69 @@ def test_sentence_leads_back(case: dict[str, Any]) -> None:
     assert fault.rule.id in {found.id, TWINS.get(found.id)}
     places = locate(case["refused"], case["request"]["messages"])
     if "messages." in case["refused"]:
-        assert (places.joined or places.sent) == (fault.joined or fault.sent)
+        named, own = places.joined or places.sent, fault.joined or fault.sent
+        assert named is not None
+        assert own is not None
+        assert named == (own if ".content." in case["refused"] else (own[0], None))
+
+
+OPENAI = [json.loads(line) for line in (CORPUS / "openai" / "style.jsonl").read_text("utf-8").splitlines()]
+# Known by size, by depth, or not from a list at all.
+UNSHOWN = {"C7", "D15", "F1", "F2", "F3", "F4", "F5", "F6"}
+
+
+@pytest.mark.parametrize("case", OPENAI, ids=[f"{case['rule']} {case['name']}" for case in OPENAI])
+def test_openai_style(case: dict[str, Any]) -> None:
+    """A list of the other API gets the other API's sentence and `param`, or none."""
+    messages = case["request"]["messages"]
+    fault = judge_openai(messages)
+    assert (fault.message if fault else None) == case["refused"]
+    assert (fault.param if fault else None) == case["param"]
+    if fault:
+        assert fault.rule.id == case["rule"]
+        assert identify(json.dumps(fault.envelope)) is fault.rule
+        assert looks_openai(messages)
 
 
 def test_every_rule_is_shown() -> None:
     """Each rule has at least two cases, among them one that is not refused, and each case a public source."""
     counts: dict[str, list[bool]] = defaultdict(list)
-    for case in CASES:
+    for case in (*CASES, *OPENAI):
         counts[case["rule"]].append(case["refused"] is None)
         assert case["source"].startswith("https://")
     for rule in rules():
-        assert len(counts[rule.id]) >= 2, rule.id
-        assert any(counts[rule.id]), rule.id
-        assert not rule.judge or not all(counts[rule.id]), rule.id
+        if rule.id not in UNSHOWN:
+            assert len(counts[rule.id]) >= 2, rule.id
+            assert any(counts[rule.id]), rule.id
+            assert not rule.wire or not all(counts[rule.id]), rule.id
+
+
+def test_sizes() -> None:
+    """Too many messages and too deep a body are refused, and one message less is not."""
+    ask = {"role": "user", "content": "?"}
+    body = {"model": "claude-haiku-4-5", "max_tokens": 9, "messages": [ask] * 100_001}
+    fault = judge(View(body)).fault
+    assert fault is not None
+    assert fault.rule is find("C7")
+    assert judge(View({**body, "messages": [ask] * 100_000})).fault is None
+
+
+def test_examples() -> None:
+    """The packaged example of a rule breaks exactly that rule, or is accepted where the rule accepts."""
+    for rule in rules():
+        shown = example(rule.id)
+        assert (shown is None) == (rule.id in UNSHOWN | {"D11"}), rule.id
+        if shown is None:
+            continue
+        body = shown["request"]
+        settings = Settings(account=shown.get("account", "enforced"), foreign=shown.get("foreign", False))
+        headers, date = shown.get("headers", {}), shown.get("date", "")
+        found = judge_openai(body["messages"]) if rule.id[0] == "G" else None
+        fault = found or judge(View(body, headers, settings, "by_model", date)).fault
+        assert (fault.rule.id if fault else None) == (rule.id if rule.wire else shown.get("by")), rule.id
+
+
+def test_every_rule_fires() -> None:
+    """Each rule that judges a list refuses some case of the corpus (two by size: see above)."""
+    fired = {fault.rule.id for case in CASES if (fault := judged(case).fault)}
+    assert {rule.id for rule in rules() if rule.judge} - fired == {"C7", "D15"}

@@ -4,8 +4,11 @@ Importing this package enters all of them into the rulebook.
 """
 
 from cassettes.stand_in.rules import (
+    compaction,
     emptiness,
+    envelope,
     headers,
+    openai_style,
     pairing,
     parameters,
     roles,
@@ -16,8 +19,11 @@ from cassettes.stand_in.rules import (
 )
 
 __all__ = [
+    "compaction",
     "emptiness",
+    "envelope",
     "headers",
+    "openai_style",
     "pairing",
     "parameters",
     "roles",

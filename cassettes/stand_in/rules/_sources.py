@@ -48,3 +48,12 @@ PROBES = Source(
     "2026-08-28",
     "probes, claude-haiku-4-5",
 )
+# Each sentence sent to the direct API with one thing wrong, and the order found by sending two.
+MEASURED = Source(
+    "https://github.com/kangminlee-maker/local-OAuth-CLI-API-adapter/blob/ebbd4ee7ba2a0b6901893cf88977f5276c2c6e9d/"
+    "scripts/e2e-text-surfaces-direct-parity.mjs",
+    "2026-08-31",
+    "measured on the direct API, claude-sonnet-5",
+)
+# Since some day between the two, values of a wrong type are told of in the words of JSON instead of Python's.
+JSON_WORDS = "2026-05"

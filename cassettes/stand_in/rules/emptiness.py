@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from cassettes.stand_in.rulebook import Hit, Source, rule
-from cassettes.stand_in.rules._sources import ERRORS, HAIKU_55, docs, issue
+from cassettes.stand_in.rules._sources import ERRORS, HAIKU_55, MEASURED, docs, issue
+from cassettes.stand_in.schema import MESSAGES
 from cassettes.stand_in.view import Placed, Turn, View
 
 _SERVER_CONTENT = ("server_tool_use", "mcp_tool_use")
@@ -20,15 +21,34 @@ _SERVER_CONTENT = ("server_tool_use", "mcp_tool_use")
     slug="messages-empty-list",
     wire=("messages: at least one message is required",),
     statement="The list holds at least one message.",
-    confidence="medium",
-    sources=(docs("api/messages/create"),),
+    confidence="high",
+    sources=(MEASURED, docs("api/messages/create")),
     applies="all models",
     stage=3,
 )
 def empty_list(view: View) -> Iterator[Hit]:
     """A list of no messages."""
     if view.body.get("messages") == []:
-        yield Hit(order=(1,))
+        yield Hit(order=(MESSAGES,))
+
+
+@rule(
+    id="C7",
+    slug="messages-too-many",
+    wire=("messages: List should have at most {limit} items after validation, not {n}",),
+    statement="A request holds at most 100,000 messages.",
+    confidence="low",
+    sources=(docs("api/messages/create", what="the limit; the sentence is not on record"),),
+    applies="all models",
+    stage=3,
+)
+def too_many(view: View) -> Iterator[Hit]:
+    """More messages than a request may hold."""
+    if len(view.messages) > _MOST:
+        yield Hit(order=(MESSAGES,), words={"n": len(view.messages), "limit": _MOST})
+
+
+_MOST = 100_000
 
 
 @rule(
@@ -39,26 +59,31 @@ def empty_list(view: View) -> Iterator[Hit]:
         "message",
         "messages.{i}: user messages must have non-empty content",
     ),
-    statement="Only a final assistant message may be empty; the 5 models also take an empty assistant "
-    "message in the middle.",
+    statement="Only a final assistant turn may be empty; the 5 models also take an empty assistant turn in "
+    "the middle. An empty message is no fault where a neighbour of its role has content.",
     confidence="high",
     sources=(
+        MEASURED,
         issue("anthropics/claude-code", 2196, "2025"),
         issue("anthropics/claude-code", 6774, "2025"),
         Source("https://github.com/Mirascope/mirascope", "2026-01-30", "recorded, claude-haiku-4-5"),
     ),
-    applies="old sentence: models before Opus 5; new sentence (medium): Opus 5 and later. Whether the "
-    "change is by date or by model is not known.",
+    applies="old sentence: models before the 5 family; new sentence: Sonnet 5 and Opus 5 (measured), later "
+    "models (inferred). Whether the change is by date or by model is not known.",
     stage=7,
+    place_note="the first empty message of the turn",
 )
 def empty_content(view: View) -> Iterator[Hit]:
-    """A message without content."""
+    """A turn without content."""
     new = view.known.version >= (5, 0)
-    for i, message in enumerate(view.messages):
-        last = i == len(view.messages) - 1
-        spared = (message.get("role") == "assistant" and (last or new)) or message.get("role") == "system"
-        if message.get("content") in ("", []) and not spared:
-            yield Hit(sent=(i, None), form=1 if new else 0)
+    for turn in view.turns:
+        spared = turn.role == "system" or (turn.role == "assistant" and (new or turn is view.turns[-1]))
+        if turn.sent and len(turn.blocks) <= len(turn.sent) and not spared and _all_empty(view, turn):
+            yield Hit(sent=(turn.sent[0], None), form=1 if new else 0)
+
+
+def _all_empty(view: View, turn: Turn) -> bool:
+    return all(view.messages[i].get("content") in ("", []) for i in turn.sent)
 
 
 @rule(
@@ -166,8 +191,6 @@ def _final_assistant(view: View) -> Turn | None:
     wire=(
         "This model does not support assistant message prefill. The conversation must end with a user "
         "message.",
-    ),
-    older=(
         "Your API request included an `assistant` message in the final position, which would pre-fill the "
         "`assistant` response. When using tools, pre-filling the `assistant` response is not supported.",
     ),
@@ -178,13 +201,15 @@ def _final_assistant(view: View) -> Turn | None:
         ERRORS,
         HAIKU_55,
         docs("build-with-claude/handling-stop-reasons", what="the exception"),
+        issue("vercel/ai", 4283, "2025-01-05", "the sentence of that time"),
         Source(
             "https://github.com/activeagents/activeagent/blob/main/test/fixtures/vcr_cassettes/anthropic-1.14/docs/actions/structured_output/anthropic_json.yml",
             "2026-07-13",
             "recorded, claude-sonnet-5",
         ),
     ),
-    applies="Claude 4.6 and later, all 5 and 5.5 models, Fable, Mythos",
+    applies="Claude 4.6 and later, all 5 and 5.5 models, Fable, Mythos; the second sentence: lists dated "
+    "before 2025-03 that define tools (low, one report; accepted since, recorded)",
     stage=5,
     sub=1,
     place_note="judged before pairing; that order is documented for some models and not probed otherwise",
@@ -192,8 +217,14 @@ def _final_assistant(view: View) -> Turn | None:
 def prefill(view: View) -> Iterator[Hit]:
     """A final assistant message on a model that takes none."""
     last = _final_assistant(view)
-    if last is None or view.known.prefill:
+    old = bool(view.date) and view.day < _TOOLS_AND_PREFILL_SINCE and bool(view.tools)
+    if last is None or (view.known.prefill and not old):
         return
     kind = last.blocks[-1].type if last.blocks else ""
+    if old and kind == "tool_use":
+        return  # answered as an open call at that time
     if kind not in _SERVER_CONTENT and not (kind.endswith("_tool_result") and kind != "tool_result"):
-        yield Hit(joined=(len(view.turns) - 1, None))
+        yield Hit(joined=(len(view.turns) - 1, None), form=int(old))
+
+
+_TOOLS_AND_PREFILL_SINCE = "2025-03"

@@ -5,15 +5,36 @@ Not here: server tools (they pair inside the assistant's own turn), and the shap
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from cassettes.stand_in.rulebook import Hit, accepts, rule, states
+from cassettes.stand_in.profiles import resolve
+from cassettes.stand_in.rulebook import Hit, Past, Source, accepts, rule, states
 from cassettes.stand_in.rules._sources import OPENCODE_RECORDING, PROBES, docs, issue
 from cassettes.stand_in.view import Placed, Turn, View
 
 # The order of these functions is the order among faults at one and the same block.
 
-_SERVER = "server_tool_use"
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_WORDED_SINCE = "2025-03-21"  # the first sighting of today's sentences, in two reports of that day
+_IDS_SINCE = "2025-01"  # the first sighting of a sentence that compares ids
+_UNCOMPARED = Source(
+    "https://github.com/DataDog/dd-trace-py",
+    "2024-06-12",
+    "recorded, claude-3-opus: a result under another id is accepted",
+)
+
+
+def _counted(view: View) -> bool:
+    """Whether results were only counted at that time or on that model, their ids not compared."""
+    return view.day < _IDS_SINCE if view.date else view.known.version == (3, 0)
+
+
+def _uncompared(body: Mapping[str, Any]) -> str:
+    profile = resolve(body.get("model"))
+    if profile is None or profile.version != (3, 0):
+        return ""
+    return "that the Claude 3 models did not compare ids is known from one recording of 2024-06"
 
 
 @rule(
@@ -34,13 +55,13 @@ _SERVER = "server_tool_use"
     place_note="the sentence names the message without a content index",
 )
 def wrong_role(view: View) -> Iterator[Hit]:
-    """A result in an assistant turn, or a call in a user turn."""
-    for placed in view.blocks():
-        role, kind = view.role_at(placed), placed.type
-        if kind == "tool_result" and role == "assistant":
-            yield _message_hit(placed, form=0)
-        elif role == "user" and (kind in ("tool_use", "mcp_tool_use", _SERVER) or _is_server_result(kind)):
-            yield _message_hit(placed, form=1)
+    """A result in an assistant turn, or a call or a server tool's result in a user turn."""
+    for turn in view.turns:
+        for kind in turn.kinds:
+            if kind == "tool_result" and turn.role == "assistant":
+                yield _message_hit(turn.kinds[kind][0], form=0)
+            elif turn.role == "user" and (kind in _CALLS or _is_server_result(kind)):
+                yield _message_hit(turn.kinds[kind][0], form=1)
 
 
 def _message_hit(placed: Placed, form: int) -> Hit:
@@ -51,7 +72,7 @@ def _message_hit(placed: Placed, form: int) -> Hit:
 
 
 def _is_server_result(kind: str) -> bool:
-    return kind.endswith("_tool_result")
+    return kind.endswith("_tool_result") and kind != "tool_result"
 
 
 @rule(
@@ -72,11 +93,32 @@ def _is_server_result(kind: str) -> bool:
 def repeated_call_id(view: View) -> Iterator[Hit]:
     """A second call with the id of an earlier call of the same joined turn."""
     for turn in view.turns:
-        seen: set[object] = set()
-        for placed in turn.of("tool_use") if turn.role == "assistant" else ():
-            if placed.block.get("id") in seen:
+        if turn.role == "assistant":
+            for placed in _again(turn.of("tool_use"), "id"):
                 yield Hit(joined=placed.joined, sent=placed.sent)
-            seen.add(placed.block.get("id"))
+
+
+def _again(blocks: list[Placed], key: str) -> list[Placed]:
+    """The blocks that repeat an earlier one's id."""
+    if len(blocks) < 2:
+        return []
+    first = {placed.block.get(key): placed for placed in reversed(blocks)}
+    return [placed for placed in blocks if first[placed.block.get(key)] is not placed]
+
+
+def uncompared_remark(view: View) -> Iterator[str]:
+    """Results under another id, where ids were not compared."""
+    for _, placed in _orphans(view) if _counted(view) else ():
+        i, j = placed.sent
+        place = f"messages.{i}.content.{j}"
+        yield f"A2: {place} names no call of the turn before; let through, as on Claude 3 in 2024"
+
+
+def _orphans(view: View) -> Iterator[tuple[Turn, Placed]]:
+    for before, turn in _pairs(view):
+        results = turn.of("tool_result")
+        ids = {placed.block.get("id") for placed in before.of("tool_use")} if results else ()
+        yield from ((before, placed) for placed in results if placed.block.get("tool_use_id") not in ids)
 
 
 @rule(
@@ -86,9 +128,12 @@ def repeated_call_id(view: View) -> Iterator[Hit]:
         "messages.{i}.content.{j}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each "
         "`tool_result` block must have a corresponding `tool_use` block in the previous message.",
     ),
-    older=(
-        "messages.{i}: `tool_result` block(s) provided when previous message does not contain any "
-        "`tool_use` blocks",
+    past=(
+        Past(
+            _WORDED_SINCE,
+            "messages.{i}: `tool_result` block(s) provided when previous message does not contain any "
+            "`tool_use` blocks",
+        ),
     ),
     statement="A result names a call of the assistant turn right before it.",
     confidence="high",
@@ -97,21 +142,25 @@ def repeated_call_id(view: View) -> Iterator[Hit]:
         issue("anthropics/claude-code", 24670, "2026-02-10", "messages.0.content.0"),
         issue("continuedev/continue", 4751, "2025-03-21"),
         issue("langchain-ai/langchain", 29637, "2025-02-06", "the older wording"),
+        _UNCOMPARED,
     ),
-    applies="all models, also count_tokens",
+    applies="all models, also count_tokens; on the Claude 3 generation (retired), and in lists dated before "
+    "2025, results are counted and their ids not compared (low)",
+    choice="that ids were not compared rests on one recording, and on the sentence of that time, which "
+    "speaks of a matching number of results",
     stage=8,
+    doubt=_uncompared,
+    remark=uncompared_remark,
     place_note="the result block itself; where the same block also leaves a call open (A1), which comes "
     "first is not on record, and the stand-in names the block",
 )
 def orphan_result(view: View) -> Iterator[Hit]:
     """A result whose id is not among the calls of the turn before."""
-    for before, turn in _pairs(view):
-        ids = {placed.block.get("id") for placed in before.of("tool_use")}
-        for placed in turn.of("tool_result"):
-            if placed.block.get("tool_use_id") not in ids:
-                yield Hit(
-                    joined=placed.joined, sent=placed.sent, words={"id": placed.block.get("tool_use_id")}
-                )
+    for before, placed in () if _counted(view) else _orphans(view):
+        was = None if before.of("tool_use") else 0
+        yield Hit(
+            joined=placed.joined, sent=placed.sent, was=was, words={"id": placed.block.get("tool_use_id")}
+        )
 
 
 def _pairs(view: View) -> Iterator[tuple[Turn, Turn]]:
@@ -141,12 +190,8 @@ def _pairs(view: View) -> Iterator[tuple[Turn, Turn]]:
 def second_result(view: View) -> Iterator[Hit]:
     """A second result for one id within a turn."""
     for turn in view.turns:
-        seen: set[object] = set()
-        for placed in turn.of("tool_result") if turn.role == "user" else ():
-            call = placed.block.get("tool_use_id")
-            if call in seen:
-                yield Hit(joined=placed.joined, sent=placed.sent, words={"id": call})
-            seen.add(call)
+        for placed in _again(turn.of("tool_result"), "tool_use_id") if turn.role == "user" else ():
+            yield Hit(joined=placed.joined, sent=placed.sent, words={"id": placed.block.get("tool_use_id")})
 
 
 @rule(
@@ -156,12 +201,21 @@ def second_result(view: View) -> Iterator[Hit]:
         "messages.{i}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}. "
         "Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
     ),
-    older=(
-        "messages.{i}: the following `tool_use` ids were not found in `tool_result` blocks: {ids}",
-        "messages.{i}: Messages containing `tool_use` blocks must be followed by a user message with "
-        "`tool_result` blocks",
-        "messages.{i}: Did not find {n} `tool_result` block(s) at the beginning of this message. Messages "
-        "following `tool_use` blocks must begin with a matching number of `tool_result` blocks.",
+    past=(
+        Past(
+            _WORDED_SINCE,
+            "messages.{i}: Did not find {n} `tool_result` block(s) at the beginning of this message. "
+            "Messages following `tool_use` blocks must begin with a matching number of `tool_result` blocks.",
+        ),
+        Past(
+            _WORDED_SINCE,
+            "messages.{i}: the following `tool_use` ids were not found in `tool_result` blocks: {set}",
+        ),
+        Past(
+            _WORDED_SINCE,
+            "messages.{i}: Messages containing `tool_use` blocks must be followed by a user message with "
+            "`tool_result` blocks",
+        ),
     ),
     statement="The calls of an assistant turn stand at its end, and the next user turn opens with their "
     "results.",
@@ -169,11 +223,16 @@ def second_result(view: View) -> Iterator[Hit]:
     sources=(
         issue("anthropics/claude-code", 5989, "2025-08-17", "two ids"),
         issue("Mirascope/mirascope", 2503, "2026-02-09", "names the next message"),
+        issue("continuedev/continue", 4762, "2025-03-21", "the first sighting"),
+        issue("pydantic/pydantic-ai", 653, "2025-01-09", "an older wording"),
         issue("Chainlit/chainlit", 2662, "2025-11-19", "names the missing id only"),
         OPENCODE_RECORDING,
         docs("agents-and-tools/tool-use/handle-tool-calls"),
     ),
-    applies="all models, also count_tokens; the wording dates from 2025-03",
+    applies="all models, also count_tokens; the wording dates from 2025-03, older lists get the ones before: "
+    "no result at all, some missing, nothing behind the calls. Ids as in A2",
+    choice="a single report of 2025-04 has other quotation marks; reports before and after it have these",
+    doubt=_uncompared,
     stage=8,
     place_note="the message in which something other than a matching result turns up: mostly the next "
     "user message, the assistant turn itself if another block follows the call in it (medium); a list "
@@ -182,9 +241,10 @@ def second_result(view: View) -> Iterator[Hit]:
 def unanswered_call(view: View) -> Iterator[Hit]:
     """A run of calls that is not followed by all of its results."""
     for k, turn in enumerate(view.turns):
-        for run, behind in _runs(turn) if turn.role == "assistant" else ():
+        calls = turn.role == "assistant" and "tool_use" in turn.kinds
+        for run, behind in _runs(turn) if calls else ():
             after = view.turns[k + 1] if k + 1 < len(view.turns) else None
-            hit = _behind(run, behind) if behind else _unanswered(turn, run, after, k)
+            hit = _behind(run, behind) if behind else _unanswered(view, turn, run, after)
             if hit is not None:
                 yield hit
 
@@ -204,22 +264,28 @@ def _runs(turn: Turn) -> Iterator[tuple[list[Placed], Placed | None]]:
 
 def _behind(run: list[Placed], behind: Placed) -> Hit:
     place, sent = (behind.joined[0], None), (behind.sent[0], None)
-    return Hit(joined=place, sent=sent, words={"ids": _ids(run)}, order=behind.joined)
+    return Hit(joined=place, sent=sent, words=_words(run), order=behind.joined)
 
 
-def _unanswered(turn: Turn, run: list[Placed], after: Turn | None, k: int) -> Hit | None:
+def _unanswered(view: View, turn: Turn, run: list[Placed], after: Turn | None) -> Hit | None:
+    k = run[-1].joined[0]
     if after is None:
-        return Hit(joined=(k, None), sent=(run[-1].sent[0], None), words={"ids": _ids(run)})
+        return Hit(joined=(k, None), sent=(run[-1].sent[0], None), was=2, words=_words(run))
     head = _head(after)
-    given = {placed.block.get("tool_use_id") for placed in head}
-    missing = [placed for placed in run if placed.block.get("id") not in given]
+    missing = _missing(view, run, head)
     if not missing:
         return None
     stop = after.blocks[len(head)] if len(head) < len(after.blocks) else None
-    sent = stop.sent[0] if stop else after.sent[-1]
-    return Hit(
-        joined=(k + 1, None), sent=(sent, None), words={"ids": _ids(missing)}, order=(k + 1, len(head))
-    )
+    sent = (stop.sent[0] if stop else after.sent[-1], None)
+    order, was = (k + 1, len(head)), 1 if head else 0
+    return Hit(joined=(k + 1, None), sent=sent, was=was, words=_words(missing), order=order)
+
+
+def _missing(view: View, run: list[Placed], head: list[Placed]) -> list[Placed]:
+    """The calls of a run that have no result at the head of the next turn."""
+    given = {placed.block.get("tool_use_id") for placed in head}
+    missing = [placed for placed in run if placed.block.get("id") not in given]
+    return [] if missing and len(head) >= len(run) and _counted(view) else missing
 
 
 def _head(turn: Turn) -> list[Placed]:
@@ -232,8 +298,9 @@ def _head(turn: Turn) -> list[Placed]:
     return head
 
 
-def _ids(run: list[Placed]) -> str:
-    return ", ".join(str(placed.block.get("id")) for placed in run)
+def _words(run: list[Placed]) -> dict[str, Any]:
+    ids = [str(placed.block.get("id")) for placed in run]
+    return {"ids": ", ".join(ids), "n": len(ids), "set": "{" + ", ".join(f"'{name}'" for name in ids) + "}"}
 
 
 states(
@@ -287,7 +354,9 @@ states(
 def split_results(view: View) -> Iterator[str]:
     """Results of one turn in more than one message."""
     for turn in view.turns:
+        if turn.role != "user" or len(turn.sent) < 2:
+            continue
         sent = sorted({placed.sent[0] for placed in turn.of("tool_result")})
-        if turn.role == "user" and len(sent) > 1:
+        if len(sent) > 1:
             where = ", ".join(f"messages.{i}" for i in sent)
             yield f"B3: the results of one turn are split over {where}; accepted, and harmful"

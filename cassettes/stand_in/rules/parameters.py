@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cassettes.stand_in.rulebook import Hit, Source, rule
-from cassettes.stand_in.rules._sources import FIVE_SETTINGS, HAIKU_55, SKILL, docs, issue
+from cassettes.stand_in.rules._sources import FIVE_SETTINGS, HAIKU_55, MEASURED, SKILL, docs, issue
 from cassettes.stand_in.view import View
 
 _GUIDE = "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
@@ -66,6 +66,8 @@ def unknown_model(view: View) -> Iterator[Hit]:
     sources=(
         docs("build-with-claude/thinking"),
         docs("models/sonnet-5-5/migration-guide", "2026-10-02", "the text about between_tools"),
+        issue("earendil-works/pi", 3297, "2026-04-16", "Opus 4.7"),
+        issue("stippi/code-assistant", 119, "2026-05-29", "Opus 4.7 and 4.8"),
         FIVE_SETTINGS,
         HAIKU_55,
     ),
@@ -233,14 +235,41 @@ def max_tokens(view: View) -> Iterator[Hit]:
 )
 def cache_marks(view: View) -> Iterator[Hit]:
     """More than four cache marks."""
-    marks = sum(_marks(view.body.get(part)) for part in ("tools", "system", "messages"))
+    marks = _marks(view.body.get("tools")) + _marks(view.body.get("system"))
+    for placed in view.blocks():
+        block = placed.block
+        marks += block.get("cache_control") is not None
+        if placed.type in _NESTING:
+            marks += _marks(block.get("content"))
     if marks > 4:
         yield Hit(words={"n": marks})
 
 
+_NESTING = ("tool_result", "mcp_tool_result", "search_result")
+
+
 def _marks(value: Any) -> int:
-    if isinstance(value, list):
-        return sum(_marks(item) for item in value)
-    if not isinstance(value, dict):
-        return 0
-    return int(value.get("cache_control") is not None) + _marks(value.get("content"))
+    blocks = value if isinstance(value, list) else ()
+    return sum(isinstance(block, dict) and block.get("cache_control") is not None for block in blocks)
+
+
+@rule(
+    id="D14",
+    slug="tool-choice-without-tool",
+    wire=(
+        "Tool '{name}' not found in provided tools",
+        "tool_choice.any may only be specified while providing tools",
+    ),
+    statement="A tool choice names one of the request's tools, and does not force any where there is none.",
+    confidence="medium",
+    sources=(MEASURED,),
+    applies="all models; measured on Sonnet 5",
+    stage=5,
+)
+def chosen_tool(view: View) -> Iterator[Hit]:
+    """A choice of a tool that the request does not define."""
+    kind, name, tools = view.option("tool_choice", "type"), view.option("tool_choice", "name"), view.tools
+    if kind == "tool" and name not in [tool.get("name") for tool in tools]:
+        yield Hit(words={"name": name})
+    elif kind == "any" and not tools:
+        yield Hit(form=1)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cassettes.stand_in.rulebook import Hit, Source, accepts, rule
-from cassettes.stand_in.rules._sources import OPENCODE_RECORDING, docs, issue
+from cassettes.stand_in.rulebook import Hit, Source, rule
+from cassettes.stand_in.rules._sources import MEASURED, OPENCODE_RECORDING, docs, issue
 from cassettes.stand_in.view import View, content_of
 
 _TAIL = "; the directive-only form (content: [] with output_config) is accepted at any position"
@@ -27,6 +27,7 @@ _SYSTEM_DOCS = docs("build-with-claude/mid-conversation-system-messages")
         "messages.{i}: system content must contain at least one block",
         "messages.{i}: role 'system' supports text, tool_addition, and tool_removal blocks only",
         "role 'system' is not supported on this model",
+        "messages.{i}: system text blocks must contain non-whitespace text",
     ),
     older=(
         "messages.0: use the top-level 'system' parameter for the initial system prompt",
@@ -41,6 +42,7 @@ _SYSTEM_DOCS = docs("build-with-claude/mid-conversation-system-messages")
     "message or ends the list; neighbouring system messages count as one.",
     confidence="high",
     sources=(
+        MEASURED,
         _SYSTEM_DOCS,
         issue("pydantic/pydantic-ai", 7989, "2026-08"),
         Source(
@@ -49,12 +51,17 @@ _SYSTEM_DOCS = docs("build-with-claude/mid-conversation-system-messages")
             "2026-09-10",
             "probes of the places",
         ),
-        issue("earendil-works/pi", 9548, "2026-09-14", "the shorter sentences of that month"),
+        issue("diegosouzapw/OmniRoute", 10457, "2026-08-15", "the long sentence in production"),
+        issue("earendil-works/pi", 9548, "2026-09-14", "the sentence without its last clause"),
     ),
-    applies="Opus 4.8, Opus 5, Sonnet 5 (disputed), 5.5 models, Fable, Mythos; other models refuse the role",
+    applies="Opus 4.8, Opus 5, Sonnet 5 (measured; one document says no), 5.5 models, Fable, Mythos; other "
+    "models refuse the role",
     stage=6,
     counts="sent",
-    place_note="counts the list as sent (probe of 2026-10-06)",
+    place_note="counts the list as sent (probe of 2026-10-06); of neighbouring system messages the last is "
+    "named where what follows is wrong",
+    choice="two reports of 2026-09 quote the sentences without their last clause; production logs and probes "
+    "from 2026-07 to 2026-10 have it",
 )
 def system_role(view: View) -> Iterator[Hit]:
     """The first system message that stands where it must not."""
@@ -70,17 +77,21 @@ def _directive_only(message: dict[str, object]) -> bool:
 
 
 def _system_fault(view: View, i: int) -> int | None:
-    if i == 0 or all(message.get("role") == "system" for message in view.messages[:i]):
+    content = _system_content(view.messages[i])
+    if content is not None:
+        return content
+    if i == 0:
         return 0
     if not view.known.system_role:
         return 5
-    before = next(m for m in reversed(view.messages[:i]) if m.get("role") != "system")
-    after = next((m for m in view.messages[i + 1 :] if m.get("role") != "system"), None)
-    if before.get("role") != "user" and not _ends_in_server_result(before):
+    before = next((m for m in reversed(view.messages[:i]) if m.get("role") != "system"), None)
+    if before is None or (before.get("role") != "user" and not _ends_in_server_result(before)):
         return 1
-    if after is not None and after.get("role") != "assistant":
+    after = view.messages[i + 1] if i + 1 < len(view.messages) else None
+    if after is not None and after.get("role") == "user":
         return 2
-    return _system_content(view.messages[i])
+    texts = [str(block.get("text", "x")) for block in content_of(view.messages[i])]
+    return 6 if any(not text.strip() for text in texts) else None
 
 
 def _ends_in_server_result(message: dict[str, object]) -> bool:
@@ -96,26 +107,7 @@ def _system_content(message: dict[str, object]) -> int | None:
     return 4 if any(block.get("type") not in _SYSTEM_BLOCKS for block in blocks) else None
 
 
-@accepts(
-    id="B1",
-    slug="same-role-merge",
-    statement="Neighbouring messages of one role are joined into one turn. Most sentences count the "
-    "joined turns.",
-    confidence="high",
-    sources=(
-        docs("release-notes/overview", "2024-10-08"),
-        docs("api/messages/create"),
-        OPENCODE_RECORDING,
-    ),
-    applies="all models since 2024-10-08",
-    stage=6,
-    older=(
-        'messages: roles must alternate between "user" and "assistant", but found multiple "{role}" roles '
-        "in a row",
-        'messages: roles must alternate between "user" and "assistant"',
-    ),
-)
-def joined_neighbours(view: View) -> Iterator[str]:
+def joined_remark(view: View) -> Iterator[str]:
     """Neighbours of one role."""
     for turn in view.turns:
         if len(turn.sent) > 1 and turn.role != "system":
@@ -123,18 +115,62 @@ def joined_neighbours(view: View) -> Iterator[str]:
             yield f"B1: {where} are joined into one {turn.role} turn"
 
 
-@accepts(
-    id="B2",
-    slug="first-message-role",
-    statement="The first message need not be the user's; the service counts as if a user turn stood "
-    "before it.",
+_JOINED_SINCE = "2024-10-08"
+
+
+@rule(
+    id="B1",
+    slug="same-role-merge",
+    wire=(
+        'messages: roles must alternate between "user" and "assistant", but found multiple "{role}" roles '
+        "in a row",
+    ),
+    statement="Neighbouring messages of one role are joined into one turn. Most sentences count the "
+    "joined turns. Before 2024-10-08 they were refused.",
     confidence="high",
-    sources=(docs("release-notes/overview", "2024-10-08"), OPENCODE_RECORDING),
-    applies="all models since 2024-10-08",
+    sources=(
+        docs("release-notes/overview", "2024-10-08"),
+        docs("api/messages/create"),
+        OPENCODE_RECORDING,
+        issue("etkecc/baibot", 13, "2024-09-21", "the refusal of that time"),
+    ),
+    applies="the sentence: lists dated before 2024-10-08 only; since then joined, on all models",
     stage=6,
-    older=('messages: first message must use the "user" role',),
+    older=('messages: roles must alternate between "user" and "assistant"',),
+    remark=joined_remark,
+    choice="the provider's own skill still lists alternation as a rule; release notes and recordings say "
+    "otherwise",
 )
-def implied_user(view: View) -> Iterator[str]:
+def alternation(view: View) -> Iterator[Hit]:
+    """Neighbours of one role, in a list of the time when they were refused."""
+    for turn in view.turns if view.date and view.day < _JOINED_SINCE else ():
+        if len(turn.sent) > 1 and turn.role != "system":
+            yield Hit(sent=(turn.sent[1], None), words={"role": turn.role})
+
+
+def implied_remark(view: View) -> Iterator[str]:
     """A list that opens with an assistant message."""
     if view.turns and not view.turns[0].sent:
         yield "B2: the list opens with an assistant message; sentences count one turn more in front of it"
+
+
+@rule(
+    id="B2",
+    slug="first-message-role",
+    wire=('messages: first message must use the "user" role',),
+    statement="The first message need not be the user's; the service counts as if a user turn stood "
+    "before it. Before 2024-10-08 it had to be.",
+    confidence="high",
+    sources=(
+        docs("release-notes/overview", "2024-10-08"),
+        OPENCODE_RECORDING,
+        issue("lobehub/lobehub", 1601, "2024-03-16", "the refusal of that time"),
+    ),
+    applies="the sentence: lists dated before 2024-10-08 only; since then accepted, on all models",
+    stage=6,
+    remark=implied_remark,
+)
+def first_role(view: View) -> Iterator[Hit]:
+    """A list that opens with an assistant message, of the time when that was refused."""
+    if view.date and view.day < _JOINED_SINCE and view.turns and not view.turns[0].sent:
+        yield Hit(sent=(0, None))

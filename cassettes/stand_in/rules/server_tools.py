@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cassettes.stand_in.rulebook import Hit, rule
+from cassettes.stand_in.rulebook import Hit, Past, rule
 from cassettes.stand_in.rules._sources import docs, issue
 from cassettes.stand_in.view import Placed, Turn, View
 
 _CALLS = ("server_tool_use", "mcp_tool_use")
-# A search tool comes in two kinds that share one kind of result.
-_RESULT_NAMES = {"tool_search_tool_regex": "tool_search_tool", "tool_search_tool_bm25": "tool_search_tool"}
+# The search for tools is done before any tool that it finds is called: it is never left for later.
+_SEARCH = "tool_search_tool"
 
 
 @rule(
@@ -35,18 +35,23 @@ _RESULT_NAMES = {"tool_search_tool_regex": "tool_search_tool", "tool_search_tool
 )
 def server_orphan(view: View) -> Iterator[Hit]:
     """A server tool's result with no call before it."""
+    results = [kind for kind in view.kinds if _is_result(kind)]
     calls: set[object] = set()
-    for placed in view.blocks():
+    for placed in view.blocks(*_CALLS, *results) if results else ():
         if placed.type in _CALLS:
-            calls.add(placed.block.get("id"))
-        elif _is_result(placed) and placed.block.get("tool_use_id") not in calls:
+            calls.add(_key(placed.block.get("id")))
+        elif _key(placed.block.get("tool_use_id")) not in calls:
             call = "mcp_tool_use" if placed.type == "mcp_tool_result" else "server_tool_use"
             words = {"type": placed.type, "id": placed.block.get("tool_use_id"), "call": call}
             yield Hit(joined=placed.joined, sent=placed.sent, words=words)
 
 
-def _is_result(placed: Placed) -> bool:
-    return placed.type.endswith("_tool_result") and placed.type != "tool_result"
+def _is_result(kind: str) -> bool:
+    return kind.endswith("_tool_result") and kind != "tool_result"
+
+
+def _key(name: object) -> object:
+    return name if isinstance(name, str) else repr(name)
 
 
 @rule(
@@ -55,37 +60,52 @@ def _is_result(placed: Placed) -> bool:
     wire=(
         "messages.{i}: `{tool}` tool use with id `{id}` was found without a corresponding `{result}` block",
     ),
+    past=(
+        Past(
+            "2025-07",
+            "messages.{i}: '{tool}' tool use with id '{id}' was found without a corresponding "
+            "'{tool}_result' block",
+        ),
+    ),
     older=(
         "`{tool}` tool use with id `{id}` was found without a corresponding `{result}` block",
         "`{tool}` tool use with id `{id}` was found but no `{tool}` tool was provided",
     ),
     statement="A server call without its result may only stand in the last assistant turn: at the end of "
-    "the list (a paused turn), or beside client calls whose user turn holds nothing but their results.",
+    "the list (a paused turn), or beside client calls whose user turn holds nothing but their results. A "
+    "search for tools never waits: its result stands in front of the client calls.",
     confidence="high",
     sources=(
         docs("agents-and-tools/tool-use/server-tools"),
         docs("build-with-claude/handling-stop-reasons"),
-        issue("anthropics/anthropic-sdk-python", 961, "2025-05-30", "the older quotation marks"),
+        issue("anthropics/anthropic-sdk-python", 961, "2025-05-30", "the older wording"),
+        issue("langchain-ai/langchainjs", 11407, "2026-08-19", "a search for tools beside a client call"),
     ),
-    applies="all models with server tools; judged after client pairing (documented)",
+    applies="all models with server tools; judged after client pairing (documented). That a search for "
+    "tools cannot wait is known from one report (low)",
+    choice="the result is named after the whole name of the tool, as documented and in the report of "
+    "2026-08; a report of 2026-07 names `tool_search_tool_result` for a search by pattern",
     stage=9,
     place_note="reports show the assistant's index in front of the sentence, the documentation shows none",
 )
 def unresolved(view: View) -> Iterator[Hit]:
     """A server call whose result is missing where it can no longer come."""
+    if not any(kind in view.kinds for kind in _CALLS):
+        return
     for k, turn in enumerate(view.turns):
         for placed in turn.of(*_CALLS) if turn.role == "assistant" else ():
-            if not _resolved(view, k, placed) and not _in_flight(view, k):
+            if not _resolved(view, k, placed) and not _in_flight(view, k, placed):
                 tool, result = _names(placed)
                 words = {"tool": tool, "id": placed.block.get("id"), "result": result}
-                yield Hit(joined=(k, None), sent=(placed.sent[0], None), words=words, order=placed.joined)
+                sent = (placed.sent[0], None)
+                yield Hit(joined=(k, None), sent=sent, was=0, words=words, order=placed.joined)
 
 
 def _names(placed: Placed) -> tuple[str, str]:
     if placed.type == "mcp_tool_use":
         return "mcp_tool_use", "mcp_tool_result"
     tool = str(placed.block.get("name"))
-    return tool, f"{_RESULT_NAMES.get(tool, tool)}_tool_result".replace("_tool_tool_", "_tool_")
+    return tool, f"{tool}_tool_result"
 
 
 def _resolved(view: View, k: int, call: Placed) -> bool:
@@ -93,14 +113,16 @@ def _resolved(view: View, k: int, call: Placed) -> bool:
     near = [view.turns[k]]
     if k + 2 < len(view.turns) and _only_results(view.turns[k + 1]):
         near.append(view.turns[k + 2])
-    ids = {placed.block.get("tool_use_id") for turn in near for placed in turn.blocks if _is_result(placed)}
-    return call.block.get("id") in ids
+    found = [blocks for turn in near for kind, blocks in turn.kinds.items() if _is_result(kind)]
+    name = call.block.get("id")
+    return any(placed.block.get("tool_use_id") == name for blocks in found for placed in blocks)
 
 
-def _in_flight(view: View, k: int) -> bool:
+def _in_flight(view: View, k: int, call: Placed) -> bool:
     last = len(view.turns) - 1
-    return k == last or (k == last - 1 and _only_results(view.turns[last]))
+    waits = not str(call.block.get("name")).startswith(_SEARCH)
+    return k == last or (waits and k == last - 1 and _only_results(view.turns[last]))
 
 
 def _only_results(turn: Turn) -> bool:
-    return turn.role == "user" and all(placed.type == "tool_result" for placed in turn.blocks)
+    return turn.role == "user" and all(kind == "tool_result" for kind in turn.kinds)

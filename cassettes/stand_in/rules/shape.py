@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from cassettes.stand_in.rulebook import Hit, Source, accepts, rule
-from cassettes.stand_in.rules._sources import PROBES, docs, issue
-from cassettes.stand_in.schema import CALL_ID, SERVER_ID, TOOL_NAME
+from cassettes.stand_in.rulebook import Hit, Past, Source, rule
+from cassettes.stand_in.rules._sources import JSON_WORDS, MEASURED, PROBES, docs, issue
+from cassettes.stand_in.schema import TOOL_NAME
+from cassettes.stand_in.schema_blocks import CALL_ID, SERVER_ID
 from cassettes.stand_in.view import View
 
 
-def _hits(view: View, forms: dict[str, int]) -> Iterator[Hit]:
+def _hits(view: View, forms: dict[str, int], past: dict[str, int] | None = None) -> Iterator[Hit]:
     for problem in view.shape:
         if problem.kind in forms:
-            words = {**problem.words, "path": problem.path}
-            yield Hit(sent=problem.sent, words=words, form=forms[problem.kind], order=problem.order)
+            words, was = {**problem.words, "path": problem.path}, (past or {}).get(problem.kind)
+            yield Hit(sent=problem.sent, words=words, form=forms[problem.kind], was=was, order=problem.order)
 
 
 def _of_thinking(hit: Hit) -> bool:
@@ -86,8 +87,8 @@ def extra(view: View) -> Iterator[Hit]:
 @_shape(
     id="D3",
     slug="tool-use-input-dict",
-    wire=("{path}: Input should be a valid dictionary",),
-    older=("{path}: Input should be an object",),
+    wire=("{path}.input: Input should be an object",),
+    past=(Past(JSON_WORDS, "{path}.input: Input should be a valid dictionary"),),
     statement="The input of a call is an object.",
     confidence="high",
     sources=(
@@ -95,12 +96,16 @@ def extra(view: View) -> Iterator[Hit]:
         issue("anthropics/claude-code", 6695, "2025-08-28"),
         issue("prism-php/prism", 659, "2025-10-13", "an empty list"),
         issue("CopilotKit/CopilotKit", 3300, "2026-02-27"),
-        issue("wso2/vscode-extensions", 2378, "2026-06-22", "the other wording"),
+        issue("aaif-goose/goose", 9287, "2026-05-17", "the wording of today"),
+        issue("wso2/vscode-extensions", 2378, "2026-06-22", "the wording of today"),
     ),
+    applies="all models; the older wording was last seen in 2026-03, the newer first in 2026-05",
 )
 def call_input(view: View) -> Iterator[Hit]:
     """A call's input that is text, null or a list."""
-    return _hits(view, {"input": 0})
+    for hit in _hits(view, {"input": 0}, {"input": 0}):
+        call = str(hit.words["path"]).removesuffix(".input")
+        yield Hit(sent=hit.sent, words={"path": call}, was=hit.was, order=hit.order)
 
 
 @_shape(
@@ -144,36 +149,64 @@ def tool_name(view: View) -> Iterator[Hit]:
     slug="block-type-tag",
     wire=(
         "{path}: Input tag '{tag}' found using 'type' does not match any of the expected tags: {tags}",
-        "{path}: Input should be a valid list",
-        "{path}: Input does not match the expected shape.",
+        "{path}: Input should be a valid array",
         "{path}: Input should be an object",
+        "{path}: Input does not match the expected shape.",
         "{path}: Input should be a valid integer",
-        "{path}: Input should be greater than or equal to 1",
+        "{path}: Input should be a valid number",
+        "{path}: must be greater than or equal to 0",
+        "{path}: range: 0..1",
         "{path}: Input should be a valid boolean",
         "{path}: Input should be a valid string",
+        "Input should be a valid dictionary or object to extract fields from",
     ),
+    past=(
+        Past(JSON_WORDS, "{path}: Input should be a valid list"),
+        Past(JSON_WORDS, "{path}: Input does not match the expected shape."),
+    ),
+    older=("{path}: Input should be greater than or equal to 1",),
     statement="Blocks, sources and settings are of a known type, lists are lists, messages are objects.",
     confidence="medium",
     sources=(
+        MEASURED,
         Source(
             "https://github.com/DataDog/dd-trace-py", "2024-06-04", "recorded: a message that is no object"
         ),
         Source("https://github.com/crmne/ruby_llm", "2025-04-23", "recorded: content that is an object"),
         Source("https://github.com/pydantic/pydantic-ai", "2026-03-05", "recorded: the tags of a source"),
     ),
-    applies="all models; the sentences for a value that is no object, integer or boolean are low",
+    applies="all models; a list and an object were asked for in other words before 2026-05. A boolean, a "
+    "number or a string inside a block was not measured (low)",
+    choice="a report of 2026-07-26 still has `valid list` for null content; the measurement of 2026-08-31 is "
+    "newer and has `valid array`",
 )
 def types(view: View) -> Iterator[Hit]:
     """A value of another type than the schema's."""
-    kinds = ("tag", "list", "no object", "object", "integer", "at least 1", "bool", "string")
-    found = _hits(view, {kind: form for form, kind in enumerate(kinds)})
+    forms = {kind: form for form, kind in enumerate(_TYPES)}
+    found = _hits(view, {**forms, "message": forms["object"]}, {"array": 0, "message": 1})
     return (hit for hit in found if not _of_thinking(hit))
+
+
+_TYPES = (
+    "tag",
+    "array",
+    "object",
+    "shape",
+    "integer",
+    "number",
+    "at least 0",
+    "range",
+    "bool",
+    "string",
+    "body",
+)
 
 
 @_shape(
     id="D7",
     slug="tool-result-content",
-    wire=("messages.{i}.content.{j}.tool_result.content: Input should be a valid list",),
+    wire=("messages.{i}.content.{j}.tool_result.content: Input should be a valid array",),
+    past=(Past(JSON_WORDS, "messages.{i}.content.{j}.tool_result.content: Input should be a valid list"),),
     statement="A result's content is absent, a string, or a list of text, image, document, search_result "
     "and tool_reference blocks.",
     confidence="low",
@@ -182,26 +215,52 @@ def types(view: View) -> Iterator[Hit]:
 )
 def result_content(view: View) -> Iterator[Hit]:
     """A result's content that is an object, a number or a boolean."""
-    return _hits(view, {"result": 0})
+    return _hits(view, {"result": 0}, {"result": 0})
 
 
-@accepts(
+@_shape(
+    id="D15",
+    slug="nested-too-deep",
+    wire=("The request body is not valid JSON: recursion limit exceeded",),
+    statement="A body is not nested deeper than this program can follow.",
+    confidence="low",
+    sources=(docs("api/errors"),),
+    applies="all models; the limit and the sentence are the stand-in's own",
+)
+def too_deep(view: View) -> Iterator[Hit]:
+    """Nothing here: the engine tells of it where following a body fails."""
+    return iter(())
+
+
+def no_tools_remark(view: View) -> Iterator[str]:
+    """Calls in the list and no tools beside it."""
+    if any(view.blocks("tool_use")) and not view.body.get("tools"):
+        yield "D8: the list holds calls and the request defines no tools; accepted, other backends refuse it"
+
+
+_TOOLS_FREE_SINCE = "2025-02-27"
+
+
+@rule(
     id="D8",
     slug="tools-param-required",
-    statement="A list with calls in it needs no `tools`, and a call need not name a declared tool.",
+    wire=("Requests which include `tool_use` or `tool_result` blocks must define tools.",),
+    statement="A list with calls in it needs no `tools`, and a call need not name a declared tool. Before "
+    "2025-02-27 any one tool had to be defined.",
     confidence="medium",
     sources=(
         docs("release-notes/overview", "2025-02-27"),
         issue("langchain-ai/langchain", 29637, "2025-02", "any one tool was enough before"),
     ),
-    applies="the first-party service since 2025-02-27; Bedrock still refuses",
-    stage=3,
-    older=("Requests which include `tool_use` or `tool_result` blocks must define tools.",),
+    applies="the sentence: lists dated before 2025-02-27 only; Bedrock still refuses",
+    stage=5,
+    remark=no_tools_remark,
 )
-def no_tools(view: View) -> Iterator[str]:
-    """Calls in the list and no tools beside it."""
-    if any(view.blocks("tool_use")) and not view.body.get("tools"):
-        yield "D8: the list holds calls and the request defines no tools; accepted, other backends refuse it"
+def no_tools(view: View) -> Iterator[Hit]:
+    """Calls or results and no tools, in a list of the time when that was refused."""
+    paired = any(view.blocks("tool_use", "tool_result"))
+    if view.date and view.day < _TOOLS_FREE_SINCE and paired and not view.body.get("tools"):
+        yield Hit()
 
 
 @_shape(
@@ -238,11 +297,12 @@ def budget_minimum(view: View) -> Iterator[Hit]:
 @_shape(
     id="B5",
     slug="unknown-role",
-    wire=("{path}: Input should be 'user' or 'assistant'",),
+    wire=('messages: Unexpected role "{role}". Allowed roles are "user" or "assistant"',),
+    older=("{path}: Input should be 'user' or 'assistant'",),
     statement="A role is user or assistant (or system, see B4).",
-    confidence="low",
-    sources=(docs("api/messages/create"),),
-    applies="all models; no recording behind the sentence",
+    confidence="medium",
+    sources=(MEASURED, docs("api/messages/create")),
+    applies="all models; the other wording is what many imitations print, with no recording behind it",
 )
 def unknown_role(view: View) -> Iterator[Hit]:
     """A role that nobody knows."""

@@ -11,33 +11,27 @@ from typing import Any
 
 from cassettes.stand_in.prefix import trailing
 from cassettes.stand_in.profiles import resolve
-from cassettes.stand_in.rulebook import Hit, Source, rule, states
+from cassettes.stand_in.rulebook import Hit, Past, Source, rule, states
 from cassettes.stand_in.rules._sources import DOCS, ERRORS, PRESERVED, SKILL, docs, issue
 from cassettes.stand_in.seal import Record
 from cassettes.stand_in.view import BINDING_BETA, THINKING_TYPES, Placed, Turn, View
 
 _TROUBLE = docs("build-with-claude/thinking-troubleshooting")
-_EXTENDED = "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+_EXTENDED = "en/docs/build-with-claude/extended-thinking"
+_EXPECTED = (
+    "messages.{i}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{type}`. When "
+    "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding "
+    "the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking "
+    "blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our "
+    "documentation at"
+)
 
 
 @rule(
     id="E5",
     slug="thinking-expected-first",
-    wire=(
-        "messages.{i}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{type}`. When "
-        "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding "
-        "the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking "
-        "blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our "
-        f"documentation at {_EXTENDED}",
-    ),
-    older=(
-        "messages.{i}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{type}`. "
-        "When `thinking` is enabled, a final `assistant` message must start with a thinking block "
-        "(preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include "
-        "thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please "
-        "consult our documentation at "
-        "https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking",
-    ),
+    wire=(f"{_EXPECTED} https://docs.claude.com/{_EXTENDED}",),
+    past=(Past("2025-09", f"{_EXPECTED} https://docs.anthropic.com/{_EXTENDED}"),),
     statement="With manual thinking, the assistant turn that opened the running tool loop begins with "
     "thinking. Later steps of the same loop need none: these models think once after each real user input.",
     confidence="high",
@@ -59,7 +53,7 @@ def thinking_first(view: View) -> Iterator[Hit]:
         return
     first = opener.blocks[0]
     if first.type not in THINKING_TYPES:
-        yield Hit(joined=first.joined, sent=first.sent, words={"type": first.type})
+        yield Hit(joined=first.joined, sent=first.sent, was=0, words={"type": first.type})
 
 
 def _loop_opener(view: View) -> Turn | None:

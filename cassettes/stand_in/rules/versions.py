@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from cassettes.stand_in.rulebook import Hit, Source, rule, states
 from cassettes.stand_in.rules._sources import docs
+from cassettes.stand_in.schema import EXTRAS, MESSAGES
 from cassettes.stand_in.view import NEW_VERSION, View
 
 _SOURCES = (
@@ -60,7 +61,7 @@ def user_citations(view: View) -> Iterator[Hit]:
         inner = placed.block.get("content") if placed.type == "search_result" else [placed.block]
         texts = [text for text in inner if isinstance(text, dict)] if isinstance(inner, list) else []
         if view.role_at(placed) == "user" and any(_cited(text) for text in texts):
-            yield Hit(joined=placed.joined, sent=placed.sent, order=(1, *placed.sent))
+            yield Hit(joined=placed.joined, sent=placed.sent, order=(MESSAGES, *placed.sent))
 
 
 def _cited(text: dict[str, object]) -> bool:
@@ -82,7 +83,7 @@ def sampling(view: View) -> Iterator[Hit]:
     """A sampling parameter under the new version."""
     for n, key in enumerate(SAMPLING):
         if view.version >= NEW_VERSION and key in view.body:
-            yield Hit(form=n, order=(9, n))
+            yield Hit(form=n, order=(EXTRAS, n))
 
 
 states(

@@ -1,0 +1,66 @@
+"""Compaction blocks, and thinking that is switched in the middle of a tool loop.
+
+Not here: whether a compaction block's content is the one that its signature was made for (only its maker
+can tell), and what a compaction leaves out of a prefix (`prefix.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cassettes.stand_in.rulebook import Hit, Source, rule, states
+from cassettes.stand_in.rules._sources import docs
+from cassettes.stand_in.view import View
+
+_LEAST = 50_000
+_SDK = Source(
+    "https://github.com/anthropics/anthropic-sdk-python/blob/main/src/anthropic/types/beta/"
+    "beta_compaction_block_param.py",
+    "2026-11",
+)
+
+
+@rule(
+    id="E18",
+    slug="compaction-block",
+    wire=(
+        "`compaction` blocks require a `compact_20260112` strategy in `context_management.edits`.",
+        "context_management.edits.{n}.compact_20260112: trigger.value must be at least 50000",
+    ),
+    older=("`compaction` block `content` does not match its `signature`",),
+    statement="A compaction block goes back under the strategy that made it, unchanged; its trigger is at "
+    "least 50,000 tokens. Whether content and signature fit is not judged: only the maker can tell.",
+    confidence="medium",
+    sources=(docs("build-with-claude/compaction"), _SDK),
+    applies="models with compaction",
+    stage=5,
+)
+def compaction(view: View) -> Iterator[Hit]:
+    """A compaction block without its strategy, or a trigger that is too low."""
+    edits = view.option("context_management", "edits")
+    listed = [edit if isinstance(edit, dict) else {} for edit in edits] if isinstance(edits, list) else []
+    kinds = [str(edit.get("type")) for edit in listed]
+    if any(view.blocks("compaction")) and "compact_20260112" not in kinds and "compaction" not in view.body:
+        yield Hit(form=0)
+    for n, edit in enumerate(listed):
+        if kinds[n] == "compact_20260112" and _low(edit.get("trigger")):
+            yield Hit(form=1, words={"n": n})
+
+
+def _low(trigger: Any) -> bool:
+    value = trigger.get("value") if isinstance(trigger, dict) else None
+    return isinstance(value, int) and value < _LEAST
+
+
+states(
+    id="E11",
+    slug="thinking-toggled-mid-loop",
+    statement="Switching thinking on or off inside a tool loop is no error: the service leaves thinking off "
+    "for that request. The setting is no part of a block's prefix either. Not judged: one request alone does "
+    "not show it.",
+    confidence="medium",
+    sources=(docs("build-with-claude/thinking"),),
+    applies="all models; with manual thinking switched on in mid-loop see E5",
+    stage=10,
+)

@@ -1,0 +1,87 @@
+"""What every answer looks like, and the refusals that do not hang on the list: all of them statements.
+
+Not here: the code that writes the envelope (`reply.py`, `answer.py`). No limit of load is played.
+"""
+
+from __future__ import annotations
+
+from cassettes.stand_in.rulebook import Source, states
+from cassettes.stand_in.rules._sources import ERRORS, docs, issue
+
+states(
+    id="F1",
+    slug="error-envelope",
+    statement='An error is `{"type":"error","error":{"type":...,"message":...},"request_id":...}`; '
+    "`request_id` stands in the body since mid-2025. In a stream that has begun it comes as `event: error`.",
+    confidence="high",
+    sources=(ERRORS, Source("https://github.com/crmne/ruby_llm", "2026-08-19", "recorded")),
+    applies="all errors of the service itself; the edge has a form of its own (F3)",
+    stage=12,
+)
+states(
+    id="F2",
+    slug="response-headers",
+    statement="An error carries `request-id` (the same as in its body) and `x-should-retry`: false on a 400, "
+    "true on a 529.",
+    confidence="high",
+    sources=(
+        Source("https://github.com/Mirascope/mirascope", "2026-01-30", "recorded"),
+        issue("anthropics/anthropic-sdk-typescript", 616, what="x-should-retry on a 529"),
+    ),
+    applies="all answers; the stand-in leaves out what names a network or an account",
+    stage=12,
+)
+states(
+    id="F3",
+    slug="request-too-large",
+    statement="A body of more than 32 MB is turned away with status 413 by the edge, before anything reads "
+    'it: `{"error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`, without an '
+    "outer type and without `request_id`. Judged by size at the door.",
+    confidence="high",
+    sources=(docs("api/errors"), issue("anthropics/anthropic-sdk-python", 938)),
+    applies="status 413; Messages and count_tokens",
+    stage=1,
+    status=413,
+    type="request_too_large",
+)
+states(
+    id="F4",
+    slug="rate-limit",
+    statement="Too many requests or tokens in a minute are answered with 429 `rate_limit_error`, "
+    "`retry-after` and the `anthropic-ratelimit-*` headers. Not judged: it hangs on the account and the "
+    "clock, not on the list.",
+    confidence="high",
+    sources=(
+        docs("api/rate-limits"),
+        Source("https://github.com/pydantic/pydantic-ai", "2026-01-05", "recorded"),
+    ),
+    applies="status 429",
+    stage=12,
+    status=429,
+    type="rate_limit_error",
+)
+states(
+    id="F5",
+    slug="overloaded",
+    statement="529 `overloaded_error` (`Overloaded`) and 500 `api_error` (`Internal server error`) may come "
+    "at any time, also inside a stream that has begun. Not judged: nothing in a list brings them about.",
+    confidence="high",
+    sources=(ERRORS, Source("https://github.com/DataDog/dd-trace-py", "2024-06-04", "recorded")),
+    applies="status 529 and 500",
+    stage=12,
+    status=529,
+    type="overloaded_error",
+)
+states(
+    id="F6",
+    slug="prompt-too-long",
+    statement="A prompt beyond the model's context is refused with `prompt is too long: {n} tokens > {limit} "
+    "maximum`. Not judged: tokens are counted only roughly here, so near the limit no answer would be sure.",
+    confidence="high",
+    sources=(
+        Source("https://github.com/crmne/ruby_llm", "2026-08-19", "recorded, claude-haiku-4-5"),
+        issue("anthropics/claude-code", 7866),
+    ),
+    applies="limit 200,000 or 1,000,000 tokens, by model",
+    stage=12,
+)
