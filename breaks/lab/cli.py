@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breaks.lab import screen
+from breaks.lab.cli_check import check_command
 from breaks.lab.cli_record import record_command
+from breaks.lab.cli_rules import rules_command
 from breaks.lab.cli_run import command_for, find
 from breaks.lab.names import all_breaks, known, unknown
 
@@ -203,6 +205,8 @@ def _report_lines(summaries: list[Any]) -> list[str]:
 
 
 cli.add_command(record_command)
+cli.add_command(check_command)
+cli.add_command(rules_command)
 
 
 def main(args: list[str] | None = None) -> None:

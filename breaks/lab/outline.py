@@ -28,7 +28,8 @@ class Line:
 
 def safe(text: Any, breaks: bool = False) -> str:
     """Return a text from outside with every control character made visible; keep line breaks if asked."""
-    return "".join(_visible(char, breaks) for char in str(text))
+    said = str(text)
+    return said if said.isprintable() else "".join(_visible(char, breaks) for char in said)
 
 
 def _visible(char: str, breaks: bool) -> str:

@@ -118,6 +118,19 @@ def losses(exchanges: Sequence[Exchange]) -> list[Loss]:
     return list(seen.values())
 
 
+def losses_since(earlier: list[dict[str, Any]], returned: Any, messages: list[dict[str, Any]]) -> list[Loss]:
+    """Return what a list lost of the list before it and of the turn that was returned to that one.
+
+    An assistant turn that was sent before is taken to be as the provider returned it.
+    """
+    turns = assistant_turns(earlier)
+    owed = [_Owed(n, [p.block for p in turn], turn[0].i) for n, turn in enumerate(turns) if turn]
+    continues = bool(earlier) and earlier[-1].get("role") == "assistant"
+    if returned is not None:
+        owed.append(_Owed(len(turns), blocks_of(returned), len(earlier), continues))
+    return list({(*key, loss.kind): loss for key, loss in _compare(owed, earlier, messages)}.values())
+
+
 def assistant_turns(messages: Sequence[dict[str, Any]]) -> list[list[Placed]]:
     """Return the assistant turns of a list, neighbouring messages joined."""
     turns: list[list[Placed]] = []

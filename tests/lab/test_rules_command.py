@@ -1,0 +1,106 @@
+"""`break rules`: the whole rulebook in lines, one rule in full, and a wrong id."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from breaks.lab import rule_page
+from cassettes.stand_in import rulebook
+from tests.lab.test_cli import HEAVY, ROOT, environment, run
+
+RULES = [r.id for r in rulebook.rules()]
+
+
+def document(tmp_path: Path, *args: str) -> Any:
+    """The JSON document of a command."""
+    done = run("rules", *args, "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_every_rule_is_listed(tmp_path: Path) -> None:
+    """A line for each rule with id, slug, confidence and stage, and the stages explained."""
+    lines = run("rules", cwd=tmp_path).stdout.splitlines()
+    assert [line.split()[0] for line in lines[1 : len(RULES) + 1]] == RULES
+    for line, r in zip(lines[1:], rulebook.rules(), strict=False):
+        assert line.split()[1:3] == [r.slug, r.confidence]
+    assert lines[-2].startswith("stages: 1 ")
+
+
+def test_the_list_as_json(tmp_path: Path) -> None:
+    """One document with every fact of every rule."""
+    found = document(tmp_path)
+    assert [row["id"] for row in found["rules"]] == RULES
+    assert found["rulebook"] == rulebook.RULEBOOK_DATE
+    for row in found["rules"]:
+        assert row["sources"]
+        assert row["statement"]
+        assert row["confidence"] in ("high", "medium", "low")
+
+
+@pytest.mark.parametrize("name", ["A1", "a1", "tool-use-without-result", "Tool_Use_Without_Result"])
+def test_one_rule_in_full(tmp_path: Path, name: str) -> None:
+    """By id or slug in any case: sentences, older ones, statement, stage, place, sources with dates."""
+    said = run("rules", name, cwd=tmp_path).stdout
+    r = rulebook.find("A1")
+    for part in (r.id, r.slug, r.statement, r.applies, r.place_note, *r.wire, *r.older):
+        assert part in said, part
+    for source in r.sources:
+        assert f"{source.date} {source.url}".strip() in said
+    assert "stage 8: pairing of calls and results" in said
+    assert "see it happen: break missing-result" in said
+
+
+def test_one_rule_as_json(tmp_path: Path) -> None:
+    """The document of one rule is its row of the list, and an example."""
+    found = document(tmp_path, "E7")
+    assert found["rule"] == next(row for row in document(tmp_path)["rules"] if row["id"] == "E7")
+    assert found["rule"]["choice"]
+    assert "example" in found
+
+
+@pytest.mark.parametrize("rule_id", RULES)
+def test_every_page_can_be_shown(rule_id: str) -> None:
+    """Each rule has a page, and its example is answered as the rule says: computed, not kept."""
+    r = rulebook.find(rule_id)
+    assert len(rule_page.page(r)) >= 3
+    found = rule_page.example_of(r)
+    if found is not None and r.judge:
+        assert found[1].rule == rule_id
+    elif found is not None:
+        assert found[1].verdict in ("accepted", "worse", "refused")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("A11", "Did you mean A1 (tool-use-without-result)?"),
+        ("orphan-results", "Did you mean A2 (orphan-tool-result)?"),
+        ("\x1b[31mqqqqqqqq", "`break rules` lists them all."),
+    ],
+)
+def test_a_wrong_name_gets_the_nearest(tmp_path: Path, name: str, hint: str) -> None:
+    """An unknown id is one line with the nearest one, and exit status 2."""
+    done = run("rules", name, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip().endswith(hint)
+    assert done.stderr.count("\n") == 1
+    assert "\x1b" not in done.stderr
+
+
+def test_it_needs_neither_the_sdk_nor_a_recording(tmp_path: Path) -> None:
+    """The rulebook is shown without the heavy parts."""
+    code = (
+        "import sys; from breaks.lab.cli import cli; cli.main(['rules', 'A1'], standalone_mode=False);"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", code]
+    env = environment(PYTHONPATH=str(ROOT))
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
