@@ -1,0 +1,138 @@
+"""The same message list in the OpenAI-style container, and back.
+
+There every result is a message of its own (`role: tool`, `tool_call_id`), calls stand beside
+the content, and a call's arguments are a JSON *string*. Only the container is rewritten: the
+pairing, ids and order included, is what both sides have in common, and is never touched, not
+even where it is broken.
+
+What a side cannot hold is left out and reported as a `Loss` with its path in the list that
+was given; without losses, there and back is the identity. The strings of arguments that came
+from the other side travel beside the list (`arguments`), so that they go back verbatim.
+
+Does not judge a list (`walker.check` judges both containers) and does not send one. The
+top-level system prompt of the one side is the first message of the other: `system`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from loop.from_openai import DATA, Converted, Loss, from_openai, input_of
+from loop.turns import Block, Message
+from loop.walker import same
+
+__all__ = ["Converted", "Loss", "from_openai", "to_openai"]
+
+
+def to_openai(
+    messages: list[Message], system: str | None = None, arguments: Mapping[str, str] | None = None
+) -> Converted:
+    """Return a list of the Messages API in the OpenAI-style container."""
+    out = Converted(system=system)
+    if system is not None:
+        out.messages.append({"role": "system", "content": system})
+    elif messages and messages[0]["role"] == "system":
+        out.lose("messages[0]", "comes back as the top-level system prompt")
+    for i, message in enumerate(messages):
+        path, before = f"messages[{i}]", out.messages[-1]["role"] if out.messages else None
+        out.only(message, path, "role", "content")
+        if message["role"] == "assistant":
+            _assistant_to(message["content"], path, out, arguments or {})
+        elif isinstance(message["content"], str):
+            out.messages.append({"role": message["role"], "content": message["content"]})
+        else:
+            _user_to(message, path, out, behind_tools=before == "tool")
+    return out
+
+
+def _assistant_to(content: Any, path: str, out: Converted, arguments: Mapping[str, str]) -> None:
+    if isinstance(content, str):
+        out.lose(path, "a string comes back as one text block")
+        content = [{"type": "text", "text": content}]
+    parts, calls = [], []
+    for j, block in enumerate(content):
+        where = f"{path}.content[{j}]"
+        if block.get("type") == "tool_use":
+            out.only(block, where, "type", "id", "name", "input")
+            calls.append(_call_to(block, arguments.get(str(block.get("id")))))
+        elif block.get("type") == "text":
+            out.only(block, where, "type", "text")
+            parts.append({"type": "text", "text": block["text"]})
+            if calls:
+                out.lose(where, "stands in front of the calls there")
+        else:
+            out.lose(where, f"{block.get('type')} block left out")
+    if parts or calls:
+        said: Any = parts if len(parts) > 1 else parts[0]["text"] if parts else None
+        out.messages.append(
+            {"role": "assistant", "content": said, **({"tool_calls": calls} if calls else {})}
+        )
+    else:
+        out.lose(path, "nothing of this turn can be held there: left out")
+
+
+def _call_to(block: Block, original: str | None) -> dict[str, Any]:
+    text = json.dumps(block["input"], ensure_ascii=False)
+    if original is not None and same(input_of(original), block["input"]):
+        text = original
+    return {
+        "id": block.get("id"),
+        "type": "function",
+        "function": {"name": block.get("name"), "arguments": text},
+    }
+
+
+def _user_to(message: Message, path: str, out: Converted, behind_tools: bool) -> None:
+    content: list[Block] = message["content"]
+    rest: list[Any] = []
+    results = [block for block in content if block.get("type") == "tool_result"]
+    if content[: len(results)] != results:
+        out.lose(path, "results stand in front of other content there")
+    if behind_tools:
+        out.lose(path, "comes back in one message with the results in front of it")
+    for j, block in enumerate(content):
+        where = f"{path}.content[{j}]"
+        if block.get("type") == "tool_result":
+            out.only(block, where, "type", "tool_use_id", "content")
+            tool = {"role": "tool", "tool_call_id": block["tool_use_id"]}
+            out.messages.append({**tool, "content": _result_to(block, where, out)})
+        else:
+            rest += _part_to(block, where, out)
+    if rest or not results:
+        out.messages.append({"role": message["role"], "content": rest})
+
+
+def _result_to(block: Block, path: str, out: Converted) -> Any:
+    content = block.get("content")
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        out.lose(f"{path}.content", "no content comes back as an empty text")
+        return ""
+    parts: list[Any] = []
+    for k, part in enumerate(content):
+        where = f"{path}.content[{k}]"
+        if part.get("type") == "text":
+            parts += _part_to(part, where, out)
+        else:
+            out.lose(where, f"{part.get('type')} block left out: results are text there")
+    return parts
+
+
+def _part_to(block: Block, path: str, out: Converted) -> Iterator[dict[str, Any]]:
+    source = block.get("source") or {}
+    url = source.get("url") if source.get("type") == "url" else None
+    if block.get("type") == "text":
+        out.only(block, path, "type", "text")
+        yield {"type": "text", "text": block["text"]}
+    elif block.get("type") == "image" and (url or source.get("type") == "base64"):
+        out.only(block, path, "type", "source")
+        out.only(source, f"{path}.source", *(("type", "url") if url else ("type", "media_type", "data")))
+        if url and DATA.match(url):
+            out.lose(f"{path}.source", "comes back as base64")
+        data = f"data:{source.get('media_type')};base64,{source.get('data')}"
+        yield {"type": "image_url", "image_url": {"url": url or data}}
+    else:
+        out.lose(path, f"{block.get('type')} block left out")

@@ -1,0 +1,160 @@
+"""From the OpenAI-style container to the list of the Messages API; see `container.py` for both ways.
+
+Holds what both directions share: what a conversion gives, and how an argument string is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from loop.turns import Block, Message
+
+DATA = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
+_ROLES: dict[Any, str] = {"user": "user", "system": "system", "developer": "system"}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Something that the other container does not hold: its path, and what became of it."""
+
+    path: str
+    what: str
+
+
+@dataclass
+class Converted:
+    """A list in its new container; `arguments`: call id -> the argument string as the other side gave it."""
+
+    messages: list[Message] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+    arguments: dict[str, str] = field(default_factory=dict)
+    system: str | None = None
+
+    def lose(self, path: str, what: str) -> None:
+        """Note a loss."""
+        self.losses.append(Loss(path, what))
+
+    def only(self, block: Mapping[str, Any], path: str, *keys: str) -> None:
+        """Note each field of a block that is not among `keys`."""
+        for key in block.keys() - set(keys):
+            self.lose(f"{path}.{key}", "left out: no such field there")
+
+
+def from_openai(messages: list[Message]) -> Converted:
+    """Return a list of the OpenAI-style container as one of the Messages API."""
+    out, rows = Converted(), list(enumerate(messages))
+    if (
+        messages
+        and _ROLES.get(messages[0].get("role")) == "system"
+        and isinstance(messages[0]["content"], str)
+    ):
+        _user_from(messages[0], "messages[0]", out, behind_tools=False)
+        out.system, rows = out.messages.pop()["content"], rows[1:]
+    for role, group in groupby(rows, lambda row: row[1].get("role")):
+        if role == "tool":
+            out.messages.append({"role": "user", "content": [_result_from(m, i, out) for i, m in group]})
+            continue
+        for i, message in group:
+            if role == "assistant":
+                _assistant_from(message, f"messages[{i}]", out)
+            else:
+                behind = i > 0 and messages[i - 1].get("role") == "tool"
+                _user_from(message, f"messages[{i}]", out, behind)
+    return out
+
+
+def _result_from(message: Message, i: int, out: Converted) -> Block:
+    path, content = f"messages[{i}]", message.get("content")
+    out.only(message, path, "role", "tool_call_id", "content")
+    if isinstance(content, list):
+        content = _parts_from(content, path, out)
+    elif not isinstance(content, str):
+        out.lose(f"{path}.content", "no content comes back as an empty text")
+        content = ""
+    return {"type": "tool_result", "tool_use_id": message.get("tool_call_id"), "content": content}
+
+
+def _assistant_from(message: Message, path: str, out: Converted) -> None:
+    content, calls, blocks = message.get("content"), message.get("tool_calls"), []
+    out.only(message, path, "role", "content", *(["tool_calls"] if calls else []))
+    if isinstance(content, str) and content:
+        blocks = [{"type": "text", "text": content}]
+    elif isinstance(content, list):
+        blocks = _parts_from(content, path, out)
+    if (not blocks and (content is not None or "content" not in message)) or (
+        len(blocks) == 1 and blocks[0].get("text") != content
+    ):
+        out.lose(f"{path}.content", "comes back as a string, or as null")
+    blocks += [_call_from(call, f"{path}.tool_calls[{k}]", out) for k, call in enumerate(calls or ())]
+    if blocks:
+        out.messages.append({"role": "assistant", "content": blocks})
+    else:
+        out.lose(path, "an empty turn is left out")
+
+
+def _call_from(call: dict[str, Any], path: str, out: Converted) -> Block:
+    function, ident = call.get("function") or {}, call.get("id")
+    out.only(call, path, "id", "function", *(["type"] if call.get("type") == "function" else []))
+    out.only(function, f"{path}.function", "name", "arguments")
+    text = function.get("arguments")
+    given = input_of(text)
+    if "INVALID_JSON" in given:
+        out.lose(f"{path}.function.arguments", "is no JSON object: wrapped")
+    if out.arguments.setdefault(str(ident), str(text)) != text:
+        out.lose(f"{path}.function.arguments", "cannot be carried verbatim: written anew")
+    return {"type": "tool_use", "id": ident, "name": function.get("name"), "input": given}
+
+
+def input_of(text: Any) -> dict[str, Any]:
+    """Return the input that an argument string stands for; what is no JSON object is wrapped as documented.
+
+    https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming
+    """
+    try:
+        value = json.loads(text) if str(text).strip() else {}
+    except (TypeError, ValueError):
+        value = None
+    return value if isinstance(value, dict) else {"INVALID_JSON": text}
+
+
+def _user_from(message: Message, path: str, out: Converted, behind_tools: bool) -> None:
+    content, role = message.get("content"), _ROLES.get(message.get("role"))
+    out.only(message, path, "role", "content")
+    if role != message.get("role"):
+        out.lose(f"{path}.role", f"comes back as {role}" if role else "unknown: the message is left out")
+    if isinstance(content, list):
+        content = _parts_from(content, path, out)
+    if role == "user" and behind_tools and isinstance(content, list):
+        out.messages[-1]["content"] += content
+        if not content:
+            out.lose(path, "an empty message is left out")
+    elif role:
+        out.messages.append({"role": role, "content": content})
+
+
+def _parts_from(parts: list[Any], path: str, out: Converted) -> list[Block]:
+    return [block for k, part in enumerate(parts) for block in _part_from(part, f"{path}.content[{k}]", out)]
+
+
+def _part_from(part: dict[str, Any], path: str, out: Converted) -> Iterator[Block]:
+    if part.get("type") == "text":
+        out.only(part, path, "type", "text")
+        yield {"type": "text", "text": part["text"]}
+    elif part.get("type") == "image_url":
+        out.only(part, path, "type", "image_url")
+        out.only(part["image_url"], f"{path}.image_url", "url")
+        url = part["image_url"]["url"]
+        data = DATA.match(url)
+        source = (
+            {"type": "base64", "media_type": data[1], "data": data[2]}
+            if data
+            else {"type": "url", "url": url}
+        )
+        yield {"type": "image", "source": source}
+    else:
+        out.lose(path, f"{part.get('type')} part left out")
