@@ -150,7 +150,9 @@ def _too_large(spot: _Spot, asked: Asked) -> Answer:
 
 
 def _size(raw: Raw, asked: Asked) -> int:
-    return raw.size if asked.whole else len(json.dumps(asked.body, ensure_ascii=False, separators=(",", ":")))
+    if asked.whole:
+        return raw.size
+    return len(json.dumps(asked.body, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def _own(asked: Asked) -> bool:

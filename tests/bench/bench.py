@@ -2,11 +2,16 @@
 
 Run by hand: `python tests/bench/bench.py`. Prints, asserts nothing: a shared machine is
 no place for a timed test. Aims: `break list` <= 1.5, `break cut-signature --json` <= 1.3,
-`walker.check` <= 3.
+`walker.check` <= 3, and `break check` of the public evidence <= 3. The evidence is no part of this
+repository: the last figure is printed where `BREAK_EVIDENCE` names a file of exchanges (`.jsonl` or
+`.jsonl.gz`), or one stands at `../shared/evidence/exchanges.jsonl.gz`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import json
 import os
 import shutil
 import statistics
@@ -74,8 +79,30 @@ def process(*args: str) -> Callable[[], Any]:
     return lambda: subprocess.run(args, check=True, stdout=subprocess.DEVNULL, cwd=folder)
 
 
+def bench_check(rounds: int = 7) -> None:
+    """Print what `break check` takes for a file of exchanges, against reading and parsing its lines."""
+    from breaks.lab.cli import cli
+
+    beside = Path(__file__).resolve().parents[2].parent / "shared" / "evidence" / "exchanges.jsonl.gz"
+    file = Path(os.environ.get("BREAK_EVIDENCE") or beside)
+    if not file.is_file():
+        print("break check: no file of exchanges (BREAK_EVIDENCE names one), so not measured")
+        return
+
+    def bare() -> None:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
+            for line in lines:
+                json.loads(line)
+
+    def whole() -> None:
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+            cli.main(["check", str(file), "--json"], standalone_mode=False)
+
+    ratio(f"break check {file.name} --json, in this process", "reading and parsing it", whole, bare, rounds)
+
+
 def main() -> None:
-    """Print the three ratios."""
+    """Print the ratios."""
     bare_click = process(PYTHON, "-c", "import click, rich.console")
     bare_sdk = process(PYTHON, "-c", "import anthropic, vcr")
     messages = long_list(1000)
@@ -84,6 +111,7 @@ def main() -> None:
     ratio("break cut-signature --json", "importing anthropic and vcr", run, bare_sdk, 5)
     ratio(f"walker.check, {len(messages)} messages", "a loop over the blocks", lambda: check(messages),
           lambda: touch(messages), 99)  # fmt: skip
+    bench_check()
 
 
 if __name__ == "__main__":
