@@ -167,7 +167,7 @@ def parse(text: bytes) -> Any:
     """The value of a JSON text; raises `UnreadableError` with the reason."""
     try:
         value = DECODER.decode(text.decode("utf-8"))
-        if b"\\u" in text and HALF.search(PAIRED.sub(b"", text)):
+        if (b"\\ud" in text or b"\\uD" in text) and HALF.search(PAIRED.sub(b"", text)):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
