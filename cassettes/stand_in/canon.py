@@ -20,7 +20,11 @@ from typing import Any
 
 def canonical(value: Any) -> str:
     """A JSON value as text that is equal exactly when the values are equal (1 is 1.0, True is not 1)."""
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
+    try:
+        plain = _plain(value)
+    except RecursionError:  # hundreds of levels: 1 and 1.0 are then told apart
+        plain = value
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
 
 def collect_names(value: Any, names: set[str]) -> None:

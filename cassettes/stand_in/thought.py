@@ -14,7 +14,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cassettes.stand_in.prefix import PrefixProblem, compare
+from cassettes.stand_in.prefix import PrefixProblem, compare_all
 from cassettes.stand_in.profiles import resolve
 from cassettes.stand_in.seal import Record, looks_ours, unseal
 
@@ -50,8 +50,6 @@ def redacted_key(key: bytes) -> bytes:
 
 def record_of(placed: Placed, key: bytes) -> Record | None:
     """The record in a thinking block's seal, or None if the seal does not verify."""
-    if not looks_ours(mark(placed)):
-        return None
     if placed.type == "thinking":
         return unseal(placed.block.get("signature"), key)
     return unseal(placed.block.get("data"), redacted_key(key))
@@ -66,10 +64,11 @@ def examine(view: View) -> Report:
     """What becomes of each thinking block of a request."""
     false, unjudged, genuine = [], [], []
     for placed in view.blocks("thinking", "redacted_thinking"):
-        record = record_of(placed, view.settings.key)
+        ours = looks_ours(mark(placed))
+        record = record_of(placed, view.settings.key) if ours else None
         if record is not None:
             genuine.append((placed, record))
-        elif view.settings.foreign and mark(placed) and not looks_ours(mark(placed)):
+        elif view.settings.foreign and mark(placed) and not ours:
             unjudged.append(placed)
         else:
             false.append(placed)
@@ -84,9 +83,11 @@ def _sift(
     view: View, genuine: list[tuple[Placed, Record]]
 ) -> tuple[list[Dropped], list[tuple[Placed, PrefixProblem]], list[Placed]]:
     dropped, refused, usable = [], [], []
-    for placed, record in genuine:
-        reason = unreadable(view, record)
-        problem = None if reason or not _checks(view) else compare(view, placed, record)
+    reasons = [unreadable(view, record) for _, record in genuine]
+    readable = [pair for pair, reason in zip(genuine, reasons, strict=True) if not reason]
+    problems = iter(compare_all(view, readable) if _checks(view) else [None] * len(readable))
+    for (placed, _), reason in zip(genuine, reasons, strict=True):
+        problem = None if reason else next(problems)
         outcome = on_mismatch(view) if problem else "pass"
         if reason or outcome == "drop":
             dropped.append(_entry("thinking_dropped", placed, reason))

@@ -28,6 +28,8 @@ FIRST_VERSION = "2023-06-01"
 NEW_VERSION = "2026-10-21"
 TODAY = "9999"
 THINKING_TYPES = ("thinking", "redacted_thinking")
+# Blocks that are neither a call nor a result.
+QUIET = frozenset({"text", "thinking", "redacted_thinking", "image", "document", "search_result"})
 MODES = ("adaptive", "enabled", "disabled", "between_tools")
 
 
@@ -50,15 +52,11 @@ class Turn:
     sent: list[int] = field(default_factory=list)
     kinds: dict[str, list[Placed]] = field(default_factory=dict)
 
-    def add(self, placed: Placed) -> None:
-        """Put a block at the turn's end."""
-        self.blocks.append(placed)
-        self.kinds.setdefault(placed.type, []).append(placed)
-
     def of(self, *types: str) -> list[Placed]:
         """The turn's blocks of these types, in order."""
-        found = [self.kinds[kind] for kind in types if kind in self.kinds]
-        return _in_order(found)
+        if len(types) == 1:
+            return self.kinds.get(types[0], [])
+        return _in_order([self.kinds[kind] for kind in types if kind in self.kinds])
 
 
 def _in_order(found: list[list[Placed]]) -> list[Placed]:
@@ -180,6 +178,22 @@ class View:
         return iter(_in_order([self.kinds[kind] for kind in types if kind in self.kinds]))
 
     @cached_property
+    def unsettled(self) -> list[int]:
+        """The turns that rules of pairing must look at: all but plain pairs and turns without calls or results.
+
+        A shortcut for long lists, which are made of plain pairs; only for rules behind the schema.
+        """
+        found, k, last = [], 0, len(self.turns) - 1
+        while k <= last:
+            if k < last and _plain_pair(self.turns[k], self.turns[k + 1]):
+                k += 2
+                continue
+            if not self.turns[k].kinds.keys() <= QUIET:
+                found.append(k)
+            k += 1
+        return found
+
+    @cached_property
     def kinds(self) -> dict[str, list[Placed]]:
         """All blocks by their type."""
         found: dict[str, list[Placed]] = {}
@@ -225,11 +239,36 @@ def join(messages: list[Any]) -> list[Turn]:
             turns.append(Turn("user"))
         if not turns or turns[-1].role != role:
             turns.append(Turn(role))
-        turn, k = turns[-1], len(turns) - 1
-        turn.sent.append(i)
-        for j, block in enumerate(content_of(message)):
-            turn.add(Placed(block, str(block.get("type")), (i, j), (k, len(turn.blocks))))
+        turns[-1].sent.append(i)
+        _place(turns[-1], len(turns) - 1, i, content_of(message))
     return turns
+
+
+def _place(turn: Turn, k: int, i: int, blocks: list[dict[str, Any]]) -> None:
+    """Put a message's blocks at the end of its turn, the k-th."""
+    kinds, n = turn.kinds, len(turn.blocks)
+    for j, block in enumerate(blocks):
+        sent, kind = (i, j), block.get("type")
+        name = kind if isinstance(kind, str) else str(kind)
+        placed = Placed(block, name, sent, sent if i == k and not n else (k, n + j))
+        turn.blocks.append(placed)
+        if name in kinds:
+            kinds[name].append(placed)
+        else:
+            kinds[name] = [placed]
+
+
+def _plain_pair(turn: Turn, after: Turn) -> bool:
+    """Whether a turn ends in calls and the next one opens with exactly their results, in their order."""
+    calls, results = turn.kinds.get("tool_use", ()), after.kinds.get("tool_result", ())
+    if not calls or len(calls) != len(results) or (turn.role, after.role) != ("assistant", "user"):
+        return False
+    if turn.blocks[-len(calls)] is not calls[0] or after.blocks[len(results) - 1] is not results[-1]:
+        return False
+    if "tool_result" in turn.kinds or not after.kinds.keys() - {"tool_result"} <= QUIET:
+        return False
+    ids = [placed.block.get("id") for placed in calls]
+    return len(set(ids)) == len(ids) and ids == [placed.block.get("tool_use_id") for placed in results]
 
 
 def joined_to_sent(turns: list[Turn], place: Place) -> Place | None:

@@ -56,7 +56,8 @@ def _uncompared(body: Mapping[str, Any]) -> str:
 )
 def wrong_role(view: View) -> Iterator[Hit]:
     """A result in an assistant turn, or a call or a server tool's result in a user turn."""
-    for turn in view.turns:
+    for k in view.unsettled:
+        turn = view.turns[k]
         for kind in turn.kinds:
             if kind == "tool_result" and turn.role == "assistant":
                 yield _message_hit(turn.kinds[kind][0], form=0)
@@ -92,7 +93,8 @@ def _is_server_result(kind: str) -> bool:
 )
 def repeated_call_id(view: View) -> Iterator[Hit]:
     """A second call with the id of an earlier call of the same joined turn."""
-    for turn in view.turns:
+    for k in view.unsettled:
+        turn = view.turns[k]
         if turn.role == "assistant":
             for placed in _again(turn.of("tool_use"), "id"):
                 yield Hit(joined=placed.joined, sent=placed.sent)
@@ -164,10 +166,10 @@ def orphan_result(view: View) -> Iterator[Hit]:
 
 
 def _pairs(view: View) -> Iterator[tuple[Turn, Turn]]:
-    """Each user turn with the turn before it (an empty one before the first)."""
-    for before, turn in zip([Turn("assistant"), *view.turns], view.turns, strict=False):
-        if turn.role == "user":
-            yield before, turn
+    """Each unsettled user turn with the turn before it (an empty one before the first)."""
+    for k in view.unsettled:
+        if view.turns[k].role == "user":
+            yield view.turns[k - 1] if k else Turn("assistant"), view.turns[k]
 
 
 @rule(
@@ -189,7 +191,8 @@ def _pairs(view: View) -> Iterator[tuple[Turn, Turn]]:
 )
 def second_result(view: View) -> Iterator[Hit]:
     """A second result for one id within a turn."""
-    for turn in view.turns:
+    for k in view.unsettled:
+        turn = view.turns[k]
         for placed in _again(turn.of("tool_result"), "tool_use_id") if turn.role == "user" else ():
             yield Hit(joined=placed.joined, sent=placed.sent, words={"id": placed.block.get("tool_use_id")})
 
@@ -240,7 +243,8 @@ def second_result(view: View) -> Iterator[Hit]:
 )
 def unanswered_call(view: View) -> Iterator[Hit]:
     """A run of calls that is not followed by all of its results."""
-    for k, turn in enumerate(view.turns):
+    for k in view.unsettled:
+        turn = view.turns[k]
         calls = turn.role == "assistant" and "tool_use" in turn.kinds
         for run, behind in _runs(turn) if calls else ():
             after = view.turns[k + 1] if k + 1 < len(view.turns) else None

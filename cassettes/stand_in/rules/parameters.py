@@ -236,11 +236,10 @@ def max_tokens(view: View) -> Iterator[Hit]:
 def cache_marks(view: View) -> Iterator[Hit]:
     """More than four cache marks."""
     marks = _marks(view.body.get("tools")) + _marks(view.body.get("system"))
-    for placed in view.blocks():
-        block = placed.block
-        marks += block.get("cache_control") is not None
-        if placed.type in _NESTING:
-            marks += _marks(block.get("content"))
+    for kind, blocks in view.kinds.items():
+        marks += sum(placed.block.get("cache_control") is not None for placed in blocks)
+        if kind in _NESTING:
+            marks += sum(_marks(placed.block.get("content")) for placed in blocks)
     if marks > 4:
         yield Hit(words={"n": marks})
 
@@ -249,8 +248,9 @@ _NESTING = ("tool_result", "mcp_tool_result", "search_result")
 
 
 def _marks(value: Any) -> int:
-    blocks = value if isinstance(value, list) else ()
-    return sum(isinstance(block, dict) and block.get("cache_control") is not None for block in blocks)
+    if not isinstance(value, list):
+        return 0
+    return sum(isinstance(block, dict) and block.get("cache_control") is not None for block in value)
 
 
 @rule(

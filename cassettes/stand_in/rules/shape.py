@@ -234,7 +234,7 @@ def too_deep(view: View) -> Iterator[Hit]:
 
 def no_tools_remark(view: View) -> Iterator[str]:
     """Calls in the list and no tools beside it."""
-    if any(view.blocks("tool_use")) and not view.body.get("tools"):
+    if "tool_use" in view.kinds and not view.body.get("tools"):
         yield "D8: the list holds calls and the request defines no tools; accepted, other backends refuse it"
 
 
@@ -258,7 +258,7 @@ _TOOLS_FREE_SINCE = "2025-02-27"
 )
 def no_tools(view: View) -> Iterator[Hit]:
     """Calls or results and no tools, in a list of the time when that was refused."""
-    paired = any(view.blocks("tool_use", "tool_result"))
+    paired = not view.kinds.keys().isdisjoint(("tool_use", "tool_result"))
     if view.date and view.day < _TOOLS_FREE_SINCE and paired and not view.body.get("tools"):
         yield Hit()
 
