@@ -86,10 +86,10 @@ class Break:
 
 
 def load_all() -> list[Break]:
-    """Return every break in the order of the lessons, variants after their base."""
+    """Return every break in the order of the lessons; a variant follows its base or has its own place."""
     names = sorted(m.name for m in pkgutil.iter_modules(breaks.__path__) if not m.ispkg and m.name[0] != "_")
     bases = [importlib.import_module(f"breaks.{name}").BREAK for name in names]
-    return [each for base in sorted(bases, key=lambda b: b.order) for each in base.expanded()]
+    return sorted((each for base in bases for each in base.expanded()), key=lambda each: each.order)
 
 
 def find(name: str, variant: str = "") -> Break:

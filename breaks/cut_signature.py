@@ -31,7 +31,7 @@ BREAK = Break(
     name="cut-signature",
     title="A thinking signature cut short by its column",
     chapter=5,
-    order=40,
+    order=50,
     question="Which invoices are due this week?",
     careful="The store has a column for the signature, and a value that is too long would make the "
     "insert fail, so it is cut to fit. The process restarts, and the conversation is resumed from its "
@@ -61,8 +61,7 @@ BREAK = Break(
             "why": "What the block held is gone, and the list is all there is: the model plans in its "
             "thinking, and the next call finds no plan. Whether anybody objects depends on how thinking "
             "is switched on.",
-            "next": "Run it on --model claude-haiku-4-5, where thinking is switched on by hand; then "
-            "split-results.",
+            "next": "Compare claude-haiku-5-5 with claude-haiku-4-5, where thinking is switched on by hand.",
         }
     },
 )

@@ -22,7 +22,7 @@ def append_turn(
     for call in calls:
         try:
             output = dispatch(call)
-        except Exception as error:  # one failed lookup must not sink the whole turn
+        except Exception as error:  # the other lookups are still worth having
             log.warning("tool %s failed: %s", call["name"], type(error).__name__)
             continue
         results.append({"type": "tool_result", "tool_use_id": call["id"], "content": output})
@@ -38,18 +38,18 @@ BREAK = Break(
     chapter=1,
     order=20,
     question="Why was I charged twice for order AB-40912?",
-    careful="One failed lookup should not sink the whole turn, so a tool that raises is logged and skipped.",
+    careful="A lookup that fails is no reason to lose the others, so a tool that raises is logged and "
+    "skipped.",
     step="append_turn",
     wrong=append_turn,
     down=frozenset({"list_invoices"}),
     needs=("parallel",),
-    why="The assistant turn has committed to a set of ids the moment it arrives. A tool that raises "
-    "takes no id out of it; there is no encoding for a call that was skipped. The graceful answer "
-    "exists and is one line: a result for that id, marked is_error, with a text the model can act on.",
+    why="The ids of a turn are fixed the moment it arrives, and a tool that raises takes none of them "
+    "back. The protocol cannot say that a call was skipped. What it can say takes one line: a result "
+    "for that id, marked is_error, with a text that the model can act on.",
     wild=(
         Wild("2025-11-19", "https://github.com/Chainlit/chainlit/issues/2662", "two calls, one answered"),
         Wild("2025-03-25", "https://github.com/All-Hands-AI/OpenHands/issues/7512", "a call left unanswered"),
     ),
-    next="Run it with --guard and read which line the walker stops at; then break orphaned-result, its "
-    "mirror.",
+    next="Run it with --guard and read which line built the list that the walker stops.",
 )

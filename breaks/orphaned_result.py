@@ -55,8 +55,12 @@ BREAK = Break(
             "careful": "At the end of each iteration the list holds the same two entries either way, so "
             "the order of the two appends looks like a matter of style. Nothing interrupts the loop "
             "here.",
-            "next": "Try it on --model claude-haiku-4-5, where a list may end in an assistant turn, and "
-            "compare which rule speaks first.",
+            "why": "Every list that this order builds holds an answer before its question, and ends in "
+            "an assistant turn. Both are against the grammar, and the provider names one fault at a "
+            "time: which one comes first depends on whether the model lets a list end in an assistant "
+            "turn at all.",
+            "next": "Compare claude-haiku-5-5 with claude-haiku-4-5, where a list may end in an "
+            "assistant turn.",
         }
     },
 )

@@ -54,8 +54,7 @@ BREAK = Break(
             "a message class with no place for thinking blocks",
         ),
     ),
-    next="Run it on --model claude-haiku-4-5, where thinking is switched on by hand; then --variant "
-    "reloaded.",
+    next="Compare claude-haiku-5-5 with claude-haiku-4-5, where thinking is switched on by hand.",
     variants={
         "reloaded": {
             "title": "An older turn rebuilt on reload, newer thinking kept",
@@ -63,13 +62,17 @@ BREAK = Break(
             "and can I still return them?",
             "careful": "On reload the newest turn is kept whole, since the model is in the middle of "
             "it; older turns are closed and come back as the calls that were made.",
+            "chapter": 5,
+            "order": 60,
             "step": "unpack",
             "wrong": unpack,
             "restart_after": 5,
             "accounts": ("enforced", "legacy"),
-            "why": "The newer thinking block is untouched and genuine. On models that preserve thinking "
-            "it also records everything that stood before it, and that past is no longer in the list.",
-            "next": "Run it with --account legacy, and read what the screen says about that default.",
+            "why": "The newer turn is untouched, its thinking is genuine, and the past that it was made "
+            "with is no longer in the list. On models that preserve thinking a block records what stood "
+            "before it. With thinking switched on by hand, the turn that opened the loop has lost its "
+            "own.",
+            "next": "Compare --account enforced with --account legacy, and read what is known of the two.",
         }
     },
 )

@@ -2,7 +2,7 @@
 
 A file that is missing, cut short, edited out of shape or no text at all is named in one
 line, with the line number where it is known. Whether what it says is true is not looked
-at: `break record --check` does that.
+at: `breaks record --check` does that.
 
 Does not change a file and does not replay.
 """

@@ -56,7 +56,7 @@ def _of_stand_in(first: dict[str, Any], tools: str) -> list[str]:
     server, rules = _header(first, "server"), _header(first, "stand-in-rules")
     return [
         f"Recorded from the kit's stand-in, not from the real API: {server}, rules of {rules}; by {tools}.",
-        "`break record --check` records it anew and compares: it proves that nobody edited this file.",
+        "`breaks record --check` records it anew and compares: it proves that nobody edited this file.",
         "Bodies are indented for reading, few headers are kept, and nothing else is changed.",
     ]
 
@@ -64,6 +64,6 @@ def _of_stand_in(first: dict[str, Any], tools: str) -> list[str]:
 def _of_provider(first: dict[str, Any], host: str, tools: str) -> list[str]:
     return [
         f"Recorded from {host} on {_header(first, 'date')}; by {tools}.",
-        "Nothing proves that nobody edited this file; `break record --live` records it anew.",
+        "Nothing proves that nobody edited this file; `breaks record --live` records it anew.",
         "Bodies are indented for reading, few headers are kept, keys and account ids are removed.",
     ]

@@ -22,8 +22,8 @@ Reply = dict[str, Any]  # the body of the model's response, as it came
 Call = Callable[[list[Message]], Reply]  # one model call: the whole list in, a reply out
 AppendTurn = Callable[[list[Message], list[Block], Dispatch, Save], list[Block]]
 
-# Why the model stopped -> how the run ends. `tool_use` is not here: only it goes round
-# again, with `pause_turn`, which asks to be sent back as it stands.
+# Why the model stopped -> how the run ends. `tool_use` is not here: it goes round again, and
+# so does `pause_turn`, which asks to be sent back as it stands.
 ENDINGS = {
     "end_turn": "end_turn",
     "stop_sequence": "stop_sequence",

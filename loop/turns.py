@@ -29,7 +29,7 @@ def forget(message: Message) -> None:
 def append_turn(
     messages: list[Message], content: list[Block], dispatch: Dispatch, save: Save = forget
 ) -> list[Block]:
-    """Append the assistant turn and, if it asked for tools, the user message that answers it.
+    """Keep a turn of the model: first the turn as it came, then one message that answers all its calls.
 
     `content` is the provider's own content array; it goes in unchanged, unknown
     fields included. `dispatch` runs one call. `save` is given the turn before anything
@@ -39,7 +39,7 @@ def append_turn(
     Source of the rule: https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
     (read 2026-11-29).
     """
-    if not content:  # a refusal can be empty, and an empty turn inside a list is refused
+    if not content:  # a refusal can be empty, and an empty turn may not stand inside a list
         return []
     turn = {"role": "assistant", "content": content}
     save(turn)  # a turn that cannot be kept must not run its tools

@@ -1,8 +1,8 @@
 """Check a message list against the two rules before it is sent.
 
-1. Pairing: every assistant turn with tool calls is followed by a user turn, and the
-   two sets of ids are equal.
-2. Verbatim: every assistant turn is the provider's own content array. This one needs
+1. Pairing: the ids that an assistant turn calls are the ids that the next user turn
+   answers, no more and no fewer.
+2. Verbatim: an assistant turn holds what the provider returned, unchanged. This one needs
    the originals to compare with, so it is checked for those who kept them.
 
 The provider joins neighbouring messages of one role before it pairs, so a split answer

@@ -83,6 +83,7 @@ TABLE = [
     Row("cut-signature --variant dropped", (HAIKU, OPUS), "worse"),
     Row("cut-signature --variant dropped", (MANUAL,), "refused", "E5", E5),
     Row("split-results", EVERY, "worse"),
+    Row("split-results --variant reordered", EVERY, "fine"),
 ]
 CASES = [(row, model) for row in TABLE for model in row.models]
 BASES = [each for each in load_all() if not each.variant]
@@ -113,8 +114,8 @@ def test_the_table(row, model, via, tmp_path, monkeypatch, capsys):
         assert "invalid_request_error" == seen["error"]["type"]
         assert 400 == seen["status"]
     else:
-        assert seen["lost"]
-        assert seen["error"] is None or seen["error"]["message"] is None
+        assert (row.verdict == "worse") == bool(seen["lost"])
+        assert seen["error"] is None
     assert ended.value.code == (0 if row.verdict == "refused" else 1)
     assert "stand-in" == seen["recorded_from"]
 
@@ -126,7 +127,7 @@ def played(brk: Break, steps: dict, model: str = HAIKU):
     return trace, judge(trace.exchanges, brk.needs)
 
 
-@pytest.mark.parametrize("brk", load_all(), ids=lambda b: b.label)
+@pytest.mark.parametrize("brk", [b for b in load_all() if b.variant != "reordered"], ids=lambda b: b.label)
 @pytest.mark.parametrize("model", EVERY)
 def test_repairing_the_wrong_step_changes_what_is_observed(brk, model):
     """The same scene with the right step is fine, on every model."""

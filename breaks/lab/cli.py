@@ -1,4 +1,4 @@
-"""The command line: `break NAME` runs a break, the other commands list, show, record and report.
+"""The command line: `breaks NAME` runs a break, the other commands list, show, record and report.
 
 Heavy parts are loaded by the command that needs them, so `list` and `--help` answer at
 once. Errors are one line on stderr and exit status 2; Ctrl-C is quiet.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from breaks._break import Break
 
 EPILOG = """\b
-break NAME runs one break: predict, then observe. `break NAME --help` lists its options
+breaks NAME runs one break: predict, then observe. `breaks NAME --help` lists its options
 (--predict, --rule, --model, --variant, --account, --via, --guard, --plain, --json).
 
 \b
@@ -80,10 +80,12 @@ def list_command(as_json: bool) -> int:
         rows = [_row(each, done) for each in all_breaks() if not each.variant]
         screen.print_json({"schema": 1, "breaks": rows})
         return 0
+    above = ""
     for each in all_breaks():
-        name = f"    --variant {each.variant}" if each.variant else each.name
+        name = f"    --variant {each.variant}" if each.variant and each.name == above else each.label
         tried = "attempted" if (each.name, each.variant) in done else "not attempted"
-        click.echo(f"{name:<24} chapter {each.chapter}  {each.title} ({tried})")
+        click.echo(f"{name:<33} chapter {each.chapter}  {each.title} ({tried})")
+        above = each.name
     return 0
 
 
@@ -119,7 +121,7 @@ def _attempts() -> list[dict[str, Any]]:
 @click.option("--plain", is_flag=True, help="Plain lines: no colour, no box characters.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
 def show_command(name: str, variant: str, plain: bool, as_json: bool) -> int:
-    """Show the wrong step beside the right one, and not what comes of it."""
+    """Show the step beside the reference loop's, and not what comes of it."""
     known([name])
     from breaks._break import RIGHT
     from breaks.lab import diff
@@ -161,9 +163,9 @@ def next_command(as_json: bool) -> int:
         found = {"name": brk.name, "variant": brk.variant, "title": brk.title} if brk else None
         screen.print_json({"schema": 1, "next": found})
     elif brk is None:
-        click.echo("Every break was attempted. `break report` sums them up.")
+        click.echo("Every break was attempted. `breaks report` sums them up.")
     else:
-        click.echo(f"{brk.title} (chapter {brk.chapter})\nbreak {brk.label}")
+        click.echo(f"{brk.title} (chapter {brk.chapter})\nbreaks {brk.label}")
     return 0
 
 
@@ -191,7 +193,7 @@ def _report_lines(summaries: list[Any]) -> list[str]:
     from breaks.lab.page import label_of
 
     if not summaries:
-        return ["No attempt is kept in this folder yet. `break next` names the first break."]
+        return ["No attempt is kept in this folder yet. `breaks next` names the first break."]
     lines = []
     for one in summaries:
         first = "no prediction yet"
@@ -223,6 +225,10 @@ def _status(args: list[str] | None) -> int:
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         return 130
+    except SystemExit:
+        if not type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
+            raise
+        return 0  # click ends with 1 where the reader went away, and here that means "not as predicted"
     except BrokenPipeError:  # the reader went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -32,7 +32,7 @@ OPTIONS: list[Callable[[Any], Any]] = [
     ),
     click.option("--seed", type=int, help="Fix the order in which the four sentences are offered."),
     click.option("--model", default="claude-haiku-5-5", show_default=True, help="The model to ask."),
-    click.option("--variant", default="", help="Run a variant of the break; `break list` names them."),
+    click.option("--variant", default="", help="Run a variant of the break; `breaks list` names them."),
     click.option(
         "--account",
         type=click.Choice(["enforced", "legacy"]),

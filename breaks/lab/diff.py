@@ -1,4 +1,4 @@
-"""The wrong step beside the right one, as a diff made from the two sources.
+"""The step of a break beside that of the loop, as a diff made from the two sources.
 
 Made anew from the functions themselves each time, so it cannot go stale. Does not run
 them and says nothing about what comes of them.
@@ -42,17 +42,17 @@ def code_of(step: Callable[..., Any]) -> list[str]:
 
 def fix(wrong: Callable[..., Any], right: Callable[..., Any]) -> list[str]:
     """Return the diff that turns the wrong step into the right one, whole functions, docstrings left out."""
-    names = {"fromfile": f"wrong {place_of(wrong)}", "tofile": f"right {place_of(right)}"}
+    names = {"fromfile": f"break {place_of(wrong)}", "tofile": f"loop {place_of(right)}"}
     lines = difflib.unified_diff(code_of(wrong), code_of(right), n=999, lineterm="", **names)
     return [line for line in lines if not line.startswith("@@")]
 
 
 def in_words(lines: list[str]) -> list[str]:
-    """Return a diff whose lines say `wrong` or `right` beside their sign, for ears as well as eyes."""
+    """Return a diff whose lines say `break` or `loop` beside their sign, for ears as well as eyes."""
     return [_in_words(line) for line in lines]
 
 
 def _in_words(line: str) -> str:
     if line.startswith(("--- ", "+++ ")):
         return line
-    return {"-": "- wrong ", "+": "+ right "}.get(line[:1], "        ") + line[1:]
+    return {"-": "- break ", "+": "+ loop  "}.get(line[:1], "        ") + line[1:]

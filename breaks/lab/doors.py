@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-if TYPE_CHECKING:  # the SDK takes a second to import; `break list` needs none of it
+if TYPE_CHECKING:  # the SDK takes a second to import; `breaks list` needs none of it
     import anthropic
     import httpx2
 

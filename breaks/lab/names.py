@@ -34,5 +34,5 @@ def unknown(name: str, commands: Sequence[str] = ()) -> str:
 
     names = list(dict.fromkeys(each.name for each in all_breaks()))
     near = get_close_matches(name.lower().replace("_", "-"), [*names, *commands], n=1, cutoff=0.4)
-    hint = f"Did you mean '{near[0]}'?" if near else "`break list` names them all."
+    hint = f"Did you mean '{near[0]}'?" if near else "`breaks list` names them all."
     return f"No break named '{safe(name)}'. {hint}"

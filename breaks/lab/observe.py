@@ -29,7 +29,9 @@ IMITATION = (
     "The scripted model imitates documented tendencies and measures nothing about a real model; "
     "`--via live` is the way to measure."
 )
-WAITS = "The tools wait on purpose (40, 90 and 128 ms), so dispatch times show their order, not a speed."
+WAITS = (
+    "The tools wait on purpose (40, 90 and 128 ms): dispatch times compare two runs and say nothing of speed."
+)
 TOKENS = "Input tokens are the stand-in's approximate count."
 CARRIED_OVER = (
     f"Pairing under anthropic-version {NEW_VERSION} is carried over from recordings under 2023-06-01; "
@@ -53,11 +55,11 @@ class Origin:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a run took: round trips, calls per turn, input tokens, and its dispatches."""
+    """What a run took: round trips, calls per turn, input tokens of each request, and its dispatches."""
 
     round_trips: int
     calls_per_turn: tuple[int, ...]
-    input_tokens: int
+    input_tokens: tuple[int, ...]
     dispatch: tuple[dict[str, Any], ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -65,7 +67,7 @@ class Figures:
         return {
             "round_trips": self.round_trips,
             "calls_per_turn": list(self.calls_per_turn),
-            "input_tokens": self.input_tokens,
+            "input_tokens": list(self.input_tokens),
             "dispatch": list(self.dispatch),
         }
 
@@ -99,6 +101,7 @@ class Observation:
     silent: tuple[Silence, ...] = ()
     notes: tuple[str, ...] = ()
     pending: tuple[Any, ...] | None = None  # the list of a request that was never answered
+    guarded: bool = False  # the guard stopped the request before it was sent
     hints: tuple[str, ...] = ()  # for a missing recording: the difference, and the command that would tell
 
     @property
@@ -215,7 +218,7 @@ def figures(exchanges: Sequence[Any], dispatches: Sequence[Any]) -> Figures:
     return Figures(
         round_trips=len(exchanges),
         calls_per_turn=tuple(n for n in calls if n),
-        input_tokens=sum(_input_tokens(e.response.get("usage")) for e in taken),
+        input_tokens=tuple(_input_tokens(e.response.get("usage")) for e in taken),
         dispatch=tuple(asdict(one) if is_dataclass(one) else dict(one) for one in dispatches),  # type: ignore[arg-type]
     )
 
@@ -251,7 +254,7 @@ def notes_for(
         why = verdict.doubt or "one weak source, or an inference"
         notes.append(f"Rule {verdict.rule} is held with low confidence here: {why}.")
     if verdict.place_note:
-        notes.append(f"About the place in the sentence: {verdict.place_note}.")
+        notes.append(f"What is known of the place that the sentence names: {verdict.place_note}.")
     if verdict.choice:
         notes.append(f"Evidence conflicts here, and the rulebook chose: {verdict.choice}")
     if compared and origin.recorded_from == "stand-in":

@@ -199,7 +199,9 @@ def _block_losses(
     if not one.blocks:  # an empty turn has nothing to send back
         return
     if one.turn is None:
-        what = "the whole turn: " + ", ".join(describe(block) for block in one.blocks)
+        what = "the whole assistant turn that was returned here: " + ", ".join(
+            describe(block) for block in one.blocks
+        )
         yield (one.number,), Loss(f"messages[{one.place}]", "turn-absent", what)
         return
     at = min((p.i for p in turns[one.turn]), default=0)
@@ -211,7 +213,8 @@ def _block_losses(
                 for loss in _changes(block, rival):
                     yield (one.number, k, loss.what), loss
             else:
-                yield (one.number, k), Loss(f"messages[{at}].content[{k}]", "absent", describe(block))
+                what = f"block {k} of the {len(one.blocks)} that were returned: {describe(block)}"
+                yield (one.number, k), Loss(f"messages[{at}]", "absent", what)
     order = [(one.found[k].i, one.found[k].j) for k in sorted(one.found)]
     if order != sorted(order):
         yield (one.number, "order"), Loss(f"messages[{at}]", "changed", "order of the blocks of this turn")
@@ -288,8 +291,8 @@ def _result_losses(
         stands = sorted({p.i for ident in ids for p in results.get(ident, [])})
         if len(stands) > 1:
             where = ", ".join(f"messages[{i}]" for i in stands)
-            what = f"results of one turn stand in {len(stands)} messages: {where}"
-            yield ("split", one.number), Loss(f"messages[{stands[1]}]", "split", what)
+            what = f"the results of one turn stand in {len(stands)} messages: {where}"
+            yield ("split", one.number), Loss(f"messages[{stands[-1]}]", "split", what)
     known = {ident for one in owed for ident in call_ids(one.blocks)}
     known |= {ident for turn in assistant_turns(messages) for ident in call_ids([p.block for p in turn])}
     for ident in results.keys() - known:

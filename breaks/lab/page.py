@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from breaks._break import CHAPTERS
 from breaks.lab.diff import in_words
 from breaks.lab.observe import Figures, Observation, path_of
 from breaks.lab.outline import Line, outline, safe
@@ -40,6 +41,8 @@ def _section(heading: str, lines: Sequence[Line | str], kind: str = "text") -> S
 def state_of(observation: Observation) -> str:
     """Return the state as words: REFUSED 400, ACCEPTED BUT WORSE, ACCEPTED, UNDECIDED."""
     verdict = observation.verdict
+    if observation.guarded:
+        return "STOPPED BY THE GUARD"
     return f"REFUSED {verdict.status}" if verdict.word == "refused" else STATES[verdict.word]
 
 
@@ -51,9 +54,9 @@ def label_of(name: str, variant: str) -> str:
 def before(observation: Observation) -> list[Section]:
     """Return what is shown before the question: the mistake, and the request about to be sent."""
     seen = observation
-    about = f"chapter {seen.chapter}, model {safe(seen.model)}"
-    about += f", account {seen.account}" if seen.account else ""
-    title = _section(f"{label_of(seen.name, seen.variant)}: {seen.title}", [about])
+    about = f"model {safe(seen.model)}" + (f", account {seen.account}" if seen.account else "")
+    lines = [f"chapter {seen.chapter}: {CHAPTERS.get(seen.chapter, '')}", f"{about}; {_source(seen)}"]
+    title = _section(f"{label_of(seen.name, seen.variant)}: {seen.title}", lines)
     sections = [title, _section("What the person was careful about", [seen.careful])]
     if seen.wrong_source:
         sections.append(_section(f"The step ({seen.step})", seen.wrong_source.splitlines(), "code"))
@@ -64,18 +67,25 @@ def before(observation: Observation) -> list[Section]:
     return sections
 
 
+def _source(seen: Observation) -> str:
+    """Return who answers, as the exchanges themselves tell."""
+    who = {"stand-in": "answered by the kit's stand-in", "live API": "answered by the live API"}
+    how = {"cassette": "replayed from a recording", "stand-in": "asked just now", "live": "asked just now"}
+    return f"{who.get(seen.origin.recorded_from or '', 'no answer')}, {how.get(seen.door, seen.door)}"
+
+
 def after(observation: Observation) -> list[Section]:
     """Return what is shown after the answer, the verdict last."""
     seen = observation
     if seen.verdict.word == "undecided":  # nothing was seen, so there is nothing to explain
-        return [_observed(seen), *_pointed(seen), _section("Recorded", _recorded(seen)), _result(seen)]
+        return [_observed(seen), *_pointed(seen), _section("Who answered", _recorded(seen)), _result(seen)]
     sections = [_observed(seen), *_pointed(seen)]
     sections.append(_section("Verdict", _verdict(seen)))
     sections += _why(seen) + _pair(seen)
     if seen.walker:
         found = [f"{f.path}: {safe(f.text)} ({f.rule})" for f in seen.walker]
         sections.append(_section("What the local walker says of the same list", found))
-    sections.append(_section("Recorded", _recorded(seen)))
+    sections.append(_section("Who answered", _recorded(seen)))
     sections += _reading(seen)
     return [*sections, _result(seen)]
 
@@ -98,23 +108,23 @@ def _observed(seen: Observation) -> Section:
     if verdict.error_message is not None:
         lines.append(Line(f"{safe(verdict.error_type)}: {safe(verdict.error_message)}", "sentence"))
     if verdict.rule:
-        lines.append(Line(f"rule {verdict.rule} {verdict.slug} (confidence {verdict.confidence})"))
+        lines.append(Line(f"rule {verdict.rule} {verdict.slug} (the rule: {verdict.confidence} confidence)"))
     lines += [Line(line) for line in _index(seen)]
     if verdict.reason:
         lines.append(Line(safe(verdict.reason)))
     lines += [Line(hint) for hint in seen.hints]
     if verdict.lost:
-        lines.append(Line("Lost:" if verdict.word == "worse" else "Differs from what was returned or owed:"))
+        lines.append(Line("Not as it was returned or owed:"))
         lines += [Line(_lost(loss), "lost") for loss in verdict.lost]
     for one in seen.silent:
         lines.append(
-            Line(f"Accepted without a word, rule {one.rule} (confidence {one.confidence}): {one.text}")
+            Line(f"Accepted without a word, rule {one.rule} ({one.confidence} confidence): {one.text}")
         )
     return _section("Observation", lines)
 
 
 def _lost(loss: Loss) -> str:
-    return f"  request {loss.exchange + 1}, {loss.path} {loss.kind}: {safe(loss.what)}"
+    return f"  request {loss.exchange + 1}, {loss.path}, {loss.kind.replace('-', ' ')}: {safe(loss.what)}"
 
 
 def _index(seen: Observation) -> list[str]:
@@ -126,7 +136,7 @@ def _index(seen: Observation) -> list[str]:
     return [
         f"the index, counted over joined turns: {path_of(joined) if joined else 'no such place'}",
         f"the same place in the list as sent: {path_of(sent) if sent else 'no such place'}",
-        "which count the provider means is known with low confidence, so both are given",
+        "which count the provider means is known with low confidence only, so both are given",
     ]
 
 
@@ -144,14 +154,22 @@ def _verdict(seen: Observation) -> list[Line]:
 def _guess(seen: Observation) -> str:
     predicted = seen.predicted
     assert predicted is not None
-    return f"{predicted.verdict}, rule {predicted.rule}" if predicted.rule else predicted.verdict
+    if predicted.verdict == seen.verdict.word == "refused":
+        return f"refused, but with another sentence: {predicted.sentence or predicted.rule}"
+    return predicted.verdict
 
 
 def _why(seen: Observation) -> list[Section]:
-    lines = [Line(seen.why)]
+    lines = [Line(seen.why), *_stated(seen)]
     if _about_pairing(seen):
         lines += [Line(line) for line in id_sets(seen.request_about() or {})]
     return [_section("Why", lines)]
+
+
+def _stated(seen: Observation) -> list[Line]:
+    """Return what the rulebook says of the rule that spoke, since another than expected may have spoken."""
+    statement = seen.verdict.statement
+    return [Line(f"Rule {seen.verdict.rule}: {statement}")] if statement else []
 
 
 def _about_pairing(seen: Observation) -> bool:
@@ -174,7 +192,7 @@ def id_sets(request: dict[str, Any]) -> list[str]:
             answer = f"{safe(ident)} at {places}" if places else "no result"
             lines.append(f"  {safe(ident)} | {answer}")
     strays = [(ident, places[0].path) for ident, places in results.items() if ident not in called]
-    return lines + [f"  no call | {safe(ident)} at {path}" for ident, path in strays]
+    return lines + [f"  (no such call) | {safe(ident)} at {path}" for ident, path in strays]
 
 
 def _pair(seen: Observation) -> list[Section]:
@@ -183,8 +201,8 @@ def _pair(seen: Observation) -> list[Section]:
     live = seen.origin.recorded_from == "live API"
     about = "" if live else " (approximate)"
     lines = [
-        *_figures("with the wrong step", seen.figures, about),
-        *_figures("with the right step", seen.reference, about),
+        *_figures(f"with {seen.step} of breaks/{seen.name.replace('-', '_')}.py", seen.figures, about),
+        *_figures(f"with {seen.step} of the reference loop", seen.reference, about),
         *seen.notes,
     ]
     model = "model" if live else "scripted model"
@@ -198,22 +216,29 @@ def _figures(label: str, figures: Figures, about: str) -> list[str]:
     return [
         f"{label}:",
         f"  round trips {figures.round_trips}; calls per turn {calls}",
-        f"  input tokens {figures.input_tokens}{about}",
-        f"  dispatch: slowest call of each turn {slowest:.0f} ms together, all calls {total:.0f} ms in sum",
+        f"  input tokens {_sum(figures.input_tokens)}{about}",
+        f"  dispatch, added up over the turns: slowest calls {slowest:.0f} ms, all calls {total:.0f} ms",
     ]
+
+
+def _sum(numbers: Sequence[int]) -> str:
+    return f"{' + '.join(map(str, numbers))} = {sum(numbers)}" if len(numbers) > 1 else str(sum(numbers))
 
 
 def _recorded(seen: Observation) -> list[str]:
     origin = seen.origin
     if origin.recorded_from == "stand-in":
-        where = f"from the kit's stand-in, version {safe(origin.version)}, rules of {safe(origin.rules)}: "
-        where += "a model of the provider's side, not the provider"
+        where = (
+            f"The kit's stand-in answered, version {safe(origin.version)}, rules of {safe(origin.rules)}: "
+        )
+        where += "a model of the provider's side, not the provider. "
+        where += "Replayed from a recording." if seen.door == "cassette" else "Asked just now."
     elif origin.recorded_from == "live API":
-        where = f"from the live API, {safe(origin.recorded_at or 'without a date')}"
+        where = f"The live API answered, {safe(origin.recorded_at or 'without a date')}."
     else:
-        where = "the exchanges do not say where they come from" if seen.exchanges else "nothing was exchanged"
+        where = "The exchanges do not say who answered." if seen.exchanges else "Nothing was exchanged."
     paired = seen.figures is not None and seen.reference is not None
-    return [f"{where}; door: {seen.door}", *([] if paired else seen.notes)]
+    return [where, *([] if paired else seen.notes)]
 
 
 def _reading(seen: Observation) -> list[Section]:
@@ -222,7 +247,8 @@ def _reading(seen: Observation) -> list[Section]:
         wild = [f"{one.date} {one.url} {one.what}" for one in seen.wild]
         sections.append(_section("Seen in the wild", wild))
     if seen.fix:
-        sections.append(_section("The fix", [_diff_line(line) for line in in_words(list(seen.fix))], "diff"))
+        heading = "The step beside the reference loop's" if seen.verdict.word == "fine" else "The fix"
+        sections.append(_section(heading, [_diff_line(line) for line in in_words(list(seen.fix))], "diff"))
     return [*sections, _section("What to try next", [seen.next])]
 
 
@@ -240,10 +266,10 @@ def last_line(seen: Observation) -> str:
 
 
 def contrast(title: str, careful: str, lines: Sequence[str]) -> list[Section]:
-    """Return what `show` says: what the person was careful about, and the wrong step beside the right one."""
+    """Return what `show` says: the care that was taken, and the step beside the reference loop's."""
     diff = [_diff_line(line) for line in in_words(list(lines))]
     return [
         _section(title, []),
         _section("What the person was careful about", [careful]),
-        _section("The wrong step beside the right one", diff, "diff"),
+        _section("The step beside the reference loop's", diff, "diff"),
     ]

@@ -20,12 +20,12 @@ from breaks.lab.verdict import Verdict
 WORDS = ("refused", "worse", "fine")
 MEANING = {
     "refused": "the provider answers with an error about the list",
-    "worse": "accepted, and something the list owed is lost",
-    "fine": "accepted, and nothing is lost",
+    "worse": "accepted, and something that the list owed is not as it was owed",
+    "fine": "accepted, and everything is as it was owed",
 }
-FAMILIES = ("A", "E")  # pairing and thinking: two sentences of each, unless the right one is of another
+FAMILIES = ("A", "A", "E", "C")  # pairing twice, thinking, emptiness and ending
 EXAMPLES = {"i": "i", "j": "j", "id": "toolu_…", "ids": "toolu_…, toolu_…"}
-CHOICES = 4
+CHOICES = len(FAMILIES)
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ def choices(right: str | None, seed: int, rules: Sequence[Any] | None = None) ->
     draw = random.Random(seed)
     pool = _distinct(_rules() if rules is None else rules, right)
     chosen = [rule for rule in pool if rule.id == right]
-    quota = dict.fromkeys(FAMILIES, CHOICES // 2)
+    wanted = list(FAMILIES)  # the same mix of families whichever is right, so that the mix tells nothing
     if chosen:
-        quota[_family(chosen[0]) if _family(chosen[0]) in quota else FAMILIES[-1]] -= 1
-    for family, wanted in quota.items():
+        wanted.remove(_family(chosen[0]) if _family(chosen[0]) in wanted else wanted[-1])
+    for family in wanted:
         rest = [rule for rule in pool if _family(rule) == family and rule not in chosen]
-        chosen += draw.sample(rest, min(wanted, len(rest)))
+        chosen += draw.sample(rest, min(1, len(rest)))
     others = [rule for rule in pool if rule not in chosen]
     chosen += draw.sample(others, min(CHOICES - len(chosen), len(others)))
     draw.shuffle(chosen)
@@ -114,11 +114,12 @@ def _family(rule: Any) -> str:
 
 
 def _distinct(rules: Sequence[Any], right: str | None) -> list[Any]:
-    """Keep one rule per sentence, the right one where it shares its sentence with others."""
+    """Keep one rule per sentence about the list, the right one where it shares its sentence with others."""
     by_sentence: dict[str, Any] = {}
     for rule in rules:
         sentence = sentence_of(rule)
-        if sentence and (rule.id == right or sentence not in by_sentence):
+        about_the_list = "message" in sentence
+        if rule.id == right or (about_the_list and sentence and sentence not in by_sentence):
             by_sentence[sentence] = rule
     return list(by_sentence.values())
 
@@ -157,7 +158,11 @@ def ask(
     for number, choice in enumerate(offered, 1):
         say(f"  {number} {choice.sentence}")
     picked: Choice = _until(
-        read, say, f"Number (1 to {len(offered)})? ", lambda answer: _numbered(answer, offered), "a number"
+        read,
+        say,
+        f"Number (1 to {len(offered)})? ",
+        lambda answer: _numbered(answer, offered),
+        f"a number from 1 to {len(offered)}",
     )
     return Prediction(word, picked.rule, picked.sentence)
 

@@ -33,7 +33,7 @@ class Asked:
     def command_that_tells(self) -> str:
         """Return the command that gives an answer where no recording does."""
         account = f" --account {self.account}" if self.account else ""
-        return f"break {self.brk.label} --model {self.model}{account} --via stand-in"
+        return f"breaks {self.brk.label} --model {self.model}{account} --via stand-in"
 
 
 def run(asked: Asked) -> Observation:
@@ -83,7 +83,8 @@ def _observed(asked: Asked, trace: Any, reference: Any, version: str | None) -> 
         version=version,
     )
     if verdict.word == "undecided" and trace.stop:
-        seen = replace(seen, pending=tuple(trace.messages), walker=tuple(trace.findings) or seen.walker)
+        found = tuple(trace.findings) or seen.walker
+        seen = replace(seen, pending=tuple(trace.messages), walker=found, guarded=trace.stop == "guard")
     return seen
 
 

@@ -14,6 +14,7 @@ from breaks.lab.owed import Loss
 from breaks.lab.verdict import Verdict
 
 SPLIT, DROPPED, BOUND = "B3", "E8", "E17"  # ids in the rulebook
+THINKING = ("thinking block (", "redacted_thinking block (")  # as `owed.describe` calls them
 SURENESS = ("low", "medium", "high")
 
 
@@ -62,4 +63,4 @@ def _silence(rule_id: str, request: Mapping[str, Any]) -> Silence:
 
 
 def _thinking_lost(lost: Sequence[Loss]) -> bool:
-    return any(loss.kind == "absent" and loss.what.startswith(("thinking", "redacted")) for loss in lost)
+    return any(loss.kind == "absent" and any(kind in loss.what for kind in THINKING) for loss in lost)

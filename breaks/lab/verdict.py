@@ -48,6 +48,7 @@ class Verdict:
     choice: str | None = None  # where evidence conflicts: which of its readings the rulebook took
     doubt: str | None = None  # why the rule is held less surely for this request
     place_note: str | None = None  # what is known of the place that its sentence names
+    statement: str | None = None  # what the rulebook says of the rule that spoke
     joined: Position | None = None
     sent: Position | None = None
     lost: tuple[Loss, ...] = ()
@@ -118,6 +119,7 @@ def _refused(exchange: Exchange, at: int, kind: str, message: str, lost: tuple[L
         choice=(rule.choice or None) if rule else None,
         doubt=doubt or None,
         place_note=(rule.place_note or None) if rule else None,
+        statement=rule.statement if rule else None,
         joined=_position(places.joined),
         sent=_position(places.sent),
         lost=lost,

@@ -21,7 +21,7 @@ from breaks.lab.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("anthropic", "vcr", "pytest", "httpx2")
-NAMES = ["orphaned-result", "missing-result", "rewritten-turn", "cut-signature", "split-results"]
+NAMES = ["orphaned-result", "missing-result", "rewritten-turn", "split-results", "cut-signature"]
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -138,8 +138,8 @@ def test_show_tells_the_steps_and_not_the_outcome(name: str, tmp_path: Path) -> 
     """The wrong step beside the right one; no state, no rule, no sentence."""
     done = run("show", name, cwd=tmp_path)
     assert done.returncode == 0
-    assert "+ right" in done.stdout
-    assert "- wrong" in done.stdout or name == "missing-result"
+    assert "+ loop" in done.stdout
+    assert "- break" in done.stdout or name == "missing-result"
     document = json.loads(run("show", name, "--json", cwd=tmp_path).stdout)
     assert {"careful", "wrong", "right", "diff"} <= set(document)
     for text in (done.stdout, json.dumps(document)):
@@ -148,11 +148,11 @@ def test_show_tells_the_steps_and_not_the_outcome(name: str, tmp_path: Path) -> 
 
 def test_next_is_the_first_not_attempted(tmp_path: Path) -> None:
     """The lesson order decides, and what was attempted is passed over."""
-    assert "break orphaned-result\n" in run("next", cwd=tmp_path).stdout
+    assert "breaks orphaned-result\n" in run("next", cwd=tmp_path).stdout
     (tmp_path / ".break").mkdir()
     tried = {"name": "orphaned-result", "variant": "", "verdict": "refused"}
     (tmp_path / ".break" / "attempts.jsonl").write_text(json.dumps(tried) + "\n")
-    assert "break orphaned-result --variant in-memory\n" in run("next", cwd=tmp_path).stdout
+    assert "breaks orphaned-result --variant in-memory\n" in run("next", cwd=tmp_path).stdout
 
 
 # -- errors ---------------------------------------------------------------------------
@@ -252,8 +252,8 @@ def test_pair_is_shown_with_its_labels(here: Here) -> None:
     assert (status, err) == (0, "")
     assert out.splitlines()[-1] == "ACCEPTED BUT WORSE (exit 0: observed)"
     for words in (
-        "with the wrong step",
-        "with the right step",
+        "with append_turn of breaks/split_results.py",
+        "with append_turn of the reference loop",
         "imitates",
         "approximate",
         "no prediction given",
@@ -282,7 +282,7 @@ def test_missing_recording_is_a_sentence_and_a_command(here: Here) -> None:
     """A model that was not recorded: undecided, with the command that would tell, and no traceback."""
     status, out, err = here.run("cut-signature", "--model", "claude-opus-9")
     assert (status, err) == (2, "")
-    assert "break cut-signature --model claude-opus-9 --account enforced --via stand-in" in out
+    assert "breaks cut-signature --model claude-opus-9 --account enforced --via stand-in" in out
     assert out.splitlines()[-1] == "UNDECIDED (exit 2: not decided)"
 
 
@@ -294,7 +294,7 @@ def test_changed_request_is_told_against_the_nearest(here: Here, monkeypatch: py
     assert (status, err) == (2, "")
     assert "this request is not in the recording" in out
     assert "Against the nearest request that was recorded:" in out
-    assert "This would tell: break missing-result " in out
+    assert "This would tell: breaks missing-result " in out
 
 
 def test_corrupt_cassette_is_one_line(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,3 +425,12 @@ def test_answer_on_the_command_line_is_not_asked_for(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in", "--predict", "refused")
     assert terminal.status() == 0
     assert "fine)? " not in terminal.screen
+
+
+def test_a_reader_that_goes_away_changes_no_status(tmp_path: Path) -> None:
+    """`| head` ends the output and not the meaning of the exit status."""
+    command = f"{sys.executable} -m breaks split-results --plain | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.splitlines() == ["split-results: One message per result", "0"]

@@ -32,11 +32,11 @@ class Rule:
 
 RULES = [
     *(
-        Rule(f"{family}{n}", f"{family}-{n}", (f"{family}{n} at {{i}}",))
+        Rule(f"{family}{n}", f"{family}-{n}", (f"message {family}{n} at {{i}}",))
         for family in "ABCDE"
         for n in range(1, 6)
     ),
-    Rule("A8", "shares", ("A1 at {i}",)),
+    Rule("A8", "shares", ("message A1 at {i}",)),
     Rule("A9", "accepts", ()),
 ]
 
@@ -88,10 +88,10 @@ def test_the_right_sentence_is_among_four(right: str, seed: int) -> None:
     assert right in {choice.rule for choice in offered}
 
 
-@given(st.sampled_from([None, "A1", "E3"]), st.integers())
+@given(st.sampled_from([None, "A1", "E3", "C2"]), st.integers())
 def test_families_give_nothing_away(right: str | None, seed: int) -> None:
-    """Two sentences about pairing and two about thinking, whichever of them is right, or none."""
-    assert sorted(choice.rule[0] for choice in choices(right, seed, RULES)) == ["A", "A", "E", "E"]
+    """The same mix of families, whichever sentence is right, or none."""
+    assert sorted(choice.rule[0] for choice in choices(right, seed, RULES)) == ["A", "A", "C", "E"]
 
 
 def test_order_follows_the_seed() -> None:

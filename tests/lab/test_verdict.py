@@ -48,8 +48,8 @@ def test_dropped_thinking_is_worse() -> None:
     """A thinking block that is not sent back is named with the size of its signature."""
     verdict = run_with(assistant(*TURN[1:]), ANSWER)
     assert (verdict.word, verdict.at) == ("worse", 1)
-    assert kinds(verdict) == [("messages[1].content[0]", "absent")]
-    assert verdict.lost[0].what == "thinking block (signature of 400 characters)"
+    assert kinds(verdict) == [("messages[1]", "absent")]
+    assert verdict.lost[0].what.endswith("returned: thinking block (signature of 400 characters)")
 
 
 def test_missing_field_is_named() -> None:
@@ -78,7 +78,7 @@ def test_split_results_are_worse() -> None:
     """Results of one turn in two messages are split, as the list was sent."""
     verdict = run_with(assistant(*TURN), *[user(block) for block in ANSWER["content"]])
     assert kinds(verdict) == [("messages[3]", "split")]
-    assert verdict.lost[0].what == "results of one turn stand in 2 messages: messages[2], messages[3]"
+    assert verdict.lost[0].what == "the results of one turn stand in 2 messages: messages[2], messages[3]"
 
 
 def test_reordered_blocks_are_changed() -> None:
