@@ -94,7 +94,7 @@ class Memory:
                 known = Conversation([], turns, sent.system, sent.tools, next(self._numbers))
                 self._held[known.number] = known
             self._grow(known, sent, reply)
-            message = sent.body["messages"][-1] if end else None
+            message = _unpack(sent.packed[-1]) if end else None
             for key in {*keys({"role": "assistant", "content": content}), ("end", gist(message))}:
                 self._index(key, known, end)
             self._shrink()
