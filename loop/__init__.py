@@ -1,6 +1,16 @@
 """A correct agent loop, each part in a file that can be read in one sitting.
 
-Read in this order: `agent.py` (the loop), `turns.py` (the only code that adds to the
-message list), `dispatch.py` (one result per call id), `call.py`, `walker.py` (the two
-rules, checked), `store.py` (resume), `desk.py` (the tools that the examples use).
+The loop: `agent.py` (call, keep, run, answer, repeat), `turns.py` (the only code that adds
+to the message list), `dispatch.py` (one result per call id), `call.py`, `walker.py` (the two
+rules, checked), `desk.py` (the tools that the examples use).
+
+The loop that survives: `store.py` and `store_file.py` (a conversation on disk, resumed from
+the list alone), `retry.py` (the HTTP call and nothing else), `interruptions.py` (three counters),
+`trim.py` (whose unit is the pair), `container.py` and `from_openai.py` (the same pairing in
+the other container), `async_agent.py`, `stream.py`.
+
+The guard: `guard.py` (the walker in front of every request of an SDK client), with `memory.py`
+(what was returned), `compare.py` and `likeness.py` (what became of it), `models.py`.
+
+`faults.py` interrupts any of it at a named point, for tests.
 """

@@ -69,7 +69,7 @@ def _rest(answer: Answer) -> Iterator[Line]:
     if shown:
         yield Line(f"see it happen: {shown}")
     if answer.rule:
-        yield Line(f"next: break rules {answer.rule}")
+        yield Line(f"next: breaks rules {answer.rule}")
 
 
 def summary(counts: Counter[str], status: int) -> Section:

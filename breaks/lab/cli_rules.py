@@ -39,5 +39,5 @@ def _unknown(name: str) -> str:
     from breaks.lab.rule_page import nearest
 
     near = nearest(name)
-    hint = f"Did you mean {near}?" if near else "`break rules` lists them all."
+    hint = f"Did you mean {near}?" if near else "`breaks rules` lists them all."
     return f"No rule '{safe(name)}'. {hint}"

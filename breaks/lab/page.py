@@ -62,8 +62,7 @@ def before(observation: Observation) -> list[Section]:
         sections.append(_section(f"The step ({seen.step})", seen.wrong_source.splitlines(), "code"))
     request = seen.request_about()
     if request is not None:
-        lines = outline(request.get("messages"))
-        sections.append(_section("The request about to be sent", lines))
+        sections.append(_section("The request about to be sent", outline(request.get("messages"))))
     return sections
 
 

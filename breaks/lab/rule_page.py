@@ -101,7 +101,7 @@ def lines() -> Iterator[str]:
         stage = r.stage if r.judge else "-"
         yield f"{r.id:<4} {r.slug:<{width}} {r.confidence:<6} {stage!s:<5}  {said}"
     yield "stages: " + "; ".join(f"{n} {name}" for n, name in rulebook.STAGES.items())
-    yield f"rulebook of {rulebook.RULEBOOK_DATE}; `break rules ID` shows one with its sources and an example"
+    yield f"rulebook of {rulebook.RULEBOOK_DATE}; `breaks rules ID` shows one with its sources and an example"
 
 
 def page(r: Rule) -> list[Section]:

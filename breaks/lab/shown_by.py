@@ -20,4 +20,4 @@ SHOWN_BY = {
 def command(rule_id: str | None) -> str | None:
     """The command that runs the break, or None."""
     label = SHOWN_BY.get(rule_id or "")
-    return f"break {label}" if label else None
+    return f"breaks {label}" if label else None

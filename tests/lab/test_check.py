@@ -302,8 +302,8 @@ def test_the_screen_says_everything(tmp_path: Path) -> None:
     assert lines[2].startswith("invalid_request_error: messages.2: `tool_use` ids were found")
     assert "rule A1 tool-use-without-result (confidence high)" in lines
     assert "place: messages[2] in the joined turns, messages[3] in the list as sent" in lines
-    assert "see it happen: break missing-result" in lines
-    assert "next: break rules A1" in lines
+    assert "see it happen: breaks missing-result" in lines
+    assert "next: breaks rules A1" in lines
     assert lines[-1] == "1 item: 1 refused (exit 1)"
 
 

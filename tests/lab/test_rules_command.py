@@ -54,7 +54,7 @@ def test_one_rule_in_full(tmp_path: Path, name: str) -> None:
     for source in r.sources:
         assert f"{source.date} {source.url}".strip() in said
     assert "stage 8: pairing of calls and results" in said
-    assert "see it happen: break missing-result" in said
+    assert "see it happen: breaks missing-result" in said
 
 
 def test_one_rule_as_json(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_every_page_can_be_shown(rule_id: str) -> None:
     [
         ("A11", "Did you mean A1 (tool-use-without-result)?"),
         ("orphan-results", "Did you mean A2 (orphan-tool-result)?"),
-        ("\x1b[31mqqqqqqqq", "`break rules` lists them all."),
+        ("\x1b[31mqqqqqqqq", "`breaks rules` lists them all."),
     ],
 )
 def test_a_wrong_name_gets_the_nearest(tmp_path: Path, name: str, hint: str) -> None:
