@@ -179,7 +179,7 @@ class View:
 
     @cached_property
     def unsettled(self) -> list[int]:
-        """The turns that rules of pairing must look at: all but plain pairs and turns without calls or results.
+        """The turns that rules of pairing look at: all but plain pairs and turns without calls or results.
 
         A shortcut for long lists, which are made of plain pairs; only for rules behind the schema.
         """
@@ -260,7 +260,7 @@ def _place(turn: Turn, k: int, i: int, blocks: list[dict[str, Any]]) -> None:
 
 def _plain_pair(turn: Turn, after: Turn) -> bool:
     """Whether a turn ends in calls and the next one opens with exactly their results, in their order."""
-    calls, results = turn.kinds.get("tool_use", ()), after.kinds.get("tool_result", ())
+    calls, results = turn.of("tool_use"), after.of("tool_result")
     if not calls or len(calls) != len(results) or (turn.role, after.role) != ("assistant", "user"):
         return False
     if turn.blocks[-len(calls)] is not calls[0] or after.blocks[len(results) - 1] is not results[-1]:

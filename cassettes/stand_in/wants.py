@@ -83,10 +83,10 @@ def wanted(
     values: list[Any] = []
     lookups: dict[Lookup, None] = {}
     while True:
-        found = [item for tool in tools if tool in chosen for item in _lookups(tool, said, values)]
-        if len(found) == len(lookups):
+        found = dict.fromkeys(i for tool in tools if tool in chosen for i in _lookups(tool, said, values))
+        if len(found) == len(lookups):  # counted without repeats: a tool may be defined twice
             break
-        lookups = dict.fromkeys(found)
+        lookups = found
         values = [_json(text) for text in map(fact, lookups) if text is not None]
     resolved = {item.tool for item in lookups}
     missing = [name for t in waiting if t.name not in resolved for name in _unresolved(t, said, values)]

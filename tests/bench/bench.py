@@ -23,6 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cassettes.stand_in import Settings
+from cassettes.stand_in.rulebook import judge
+from cassettes.stand_in.view import View
 from loop.walker import check
 
 PYTHON = sys.executable
@@ -79,6 +82,24 @@ def process(*args: str) -> Callable[[], Any]:
     return lambda: subprocess.run(args, check=True, stdout=subprocess.DEVNULL, cwd=folder)
 
 
+def bench_judging() -> None:
+    """Print how judging a long list by all rules compares with parsing it, and how it grows."""
+
+    def request(turns: int) -> dict[str, Any]:
+        messages = [*long_list(turns), {"role": "user", "content": "next"}]
+        return {"model": "claude-haiku-4-5", "max_tokens": 100, "messages": messages}
+
+    def judged(body: dict[str, Any]) -> None:
+        judge(View(body, {}, Settings(foreign=True)))
+
+    body, double = request(1000), request(2000)
+    raw, size, twice = json.dumps(body), len(body["messages"]), len(double["messages"])
+    ratio(f"all rules, {size} messages", "json.loads of the same bytes", lambda: judged(body),
+          lambda: json.loads(raw), 21)  # fmt: skip
+    ratio(f"all rules, {twice} messages", f"all rules, {size} messages", lambda: judged(double),
+          lambda: judged(body), 21)  # fmt: skip
+
+
 def bench_check(rounds: int = 7) -> None:
     """Print what `break check` takes for a file of exchanges, against reading and parsing its lines."""
     from breaks.lab.cli import cli
@@ -111,6 +132,7 @@ def main() -> None:
     ratio("break cut-signature --json", "importing anthropic and vcr", run, bare_sdk, 5)
     ratio(f"walker.check, {len(messages)} messages", "a loop over the blocks", lambda: check(messages),
           lambda: touch(messages), 99)  # fmt: skip
+    bench_judging()
     bench_check()
 
 

@@ -249,6 +249,44 @@ def test_nothing_makes_it_raise(spot: tuple[Any, ...], value: Any, foreign: bool
         assert identify(first.fault.message) is not None
 
 
+BLOCK = st.sampled_from([
+    {"type": "text", "text": "t"}, {"type": "thinking", "thinking": "", "signature": "s"},
+    *(call(name) for name in "ab"), *(result(name) for name in "ab"),
+])  # fmt: skip
+TURNS = st.lists(
+    st.tuples(st.sampled_from(["user", "assistant"]), st.lists(BLOCK, min_size=1, max_size=4)), max_size=6
+)
+
+
+@given(TURNS)
+def test_what_is_passed_over_is_in_order(turns: list[tuple[str, Any]]) -> None:
+    """The shortcut for plain pairs of turns changes no fault: looking at every turn finds the same."""
+    listed = [
+        {"role": role, "content": content} for role, content in [*OPEN, ("user", [result("a")]), *turns]
+    ]
+    body = {"model": HAIKU, "max_tokens": 9, "messages": listed}
+    short, whole = (View(body, settings=Settings(foreign=True)) for _ in range(2))
+    whole.unsettled = list(range(len(whole.turns)))
+    assert judge(short).fault == judge(whole).fault
+
+
+@pytest.mark.parametrize("body", [None, 7, "text", [], [{}], float("nan"), {"messages": [[]]}])
+def test_any_value_is_judged(body: Any) -> None:
+    """A body that is no object is refused, not tripped over."""
+    assert fault_id(judge(View(body))) in ("D1", "D6")
+
+
+def test_depth_and_numbers() -> None:
+    """A body of many levels and a number of many digits are refused without an exception."""
+    deep: Any = []
+    for _ in range(5000):
+        deep = [deep]
+    for value in (deep, {"type": "document", "source": {"type": "text", "data": deep}}, 10**5000):
+        for place in ("messages", "system", "tools", "metadata", "max_tokens"):
+            judgement = judge(View({"model": HAIKU, "max_tokens": 9, "messages": [], place: value}))
+            assert judgement.fault is not None
+
+
 def test_a_long_list_is_judged_quickly() -> None:
     """Three hundred turns take well under a second."""
     turns = [m for n in range(150) for m in (("assistant", [call(f"c{n}")]), ("user", [result(f"c{n}")]))]
