@@ -228,23 +228,20 @@ def _unjudged(view: View) -> tuple[str, ...]:
 
 def _faults(view: View) -> Iterator[Fault]:
     for stage in STAGES:
-        found = [
-            (*_order(r, hit), n, r, hit) for n, r in enumerate(_of_stage(stage)) for hit in _first(r, view)
-        ]
-        if found:
-            first = min(found, key=lambda entry: entry[:3])
-            yield fault_of(first[3], first[4], view)
+        first: tuple[Any, Rule, Hit] | None = None
+        for n, r in enumerate(_of_stage(stage)):
+            for hit in r.judge(view) if r.judge else ():
+                order = (*_order(r, hit), n)
+                if first is None or order < first[0]:
+                    first = order, r, hit
+        if first is not None:
+            yield fault_of(first[1], first[2], view)
 
 
 @cache
 def _of_stage(stage: int) -> tuple[Rule, ...]:
     rules()
     return tuple(r for r in _RULES if r.stage == stage and r.judge)
-
-
-def _first(r: Rule, view: View) -> list[Hit]:
-    hits = list(r.judge(view)) if r.judge else []
-    return [min(hits, key=lambda hit: _order(r, hit))] if len(hits) > 1 else hits
 
 
 def _order(r: Rule, hit: Hit) -> tuple[int, tuple[int, ...]]:

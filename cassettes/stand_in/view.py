@@ -30,6 +30,7 @@ TODAY = "9999"
 THINKING_TYPES = ("thinking", "redacted_thinking")
 # Blocks that are neither a call nor a result.
 QUIET = frozenset({"text", "thinking", "redacted_thinking", "image", "document", "search_result"})
+QUIET_OR_RESULT = QUIET | {"tool_result"}
 MODES = ("adaptive", "enabled", "disabled", "between_tools")
 
 
@@ -247,10 +248,11 @@ def join(messages: list[Any]) -> list[Turn]:
 def _place(turn: Turn, k: int, i: int, blocks: list[dict[str, Any]]) -> None:
     """Put a message's blocks at the end of its turn, the k-th."""
     kinds, n = turn.kinds, len(turn.blocks)
+    alike = i == k and not n
     for j, block in enumerate(blocks):
         sent, kind = (i, j), block.get("type")
         name = kind if isinstance(kind, str) else str(kind)
-        placed = Placed(block, name, sent, sent if i == k and not n else (k, n + j))
+        placed = Placed(block, name, sent, sent if alike else (k, n + j))
         turn.blocks.append(placed)
         if name in kinds:
             kinds[name].append(placed)
@@ -261,11 +263,11 @@ def _place(turn: Turn, k: int, i: int, blocks: list[dict[str, Any]]) -> None:
 def _plain_pair(turn: Turn, after: Turn) -> bool:
     """Whether a turn ends in calls and the next one opens with exactly their results, in their order."""
     calls, results = turn.of("tool_use"), after.of("tool_result")
-    if not calls or len(calls) != len(results) or (turn.role, after.role) != ("assistant", "user"):
+    if not calls or len(calls) != len(results) or turn.role != "assistant" or after.role != "user":
         return False
     if turn.blocks[-len(calls)] is not calls[0] or after.blocks[len(results) - 1] is not results[-1]:
         return False
-    if "tool_result" in turn.kinds or not after.kinds.keys() - {"tool_result"} <= QUIET:
+    if "tool_result" in turn.kinds or (len(after.kinds) > 1 and not after.kinds.keys() <= QUIET_OR_RESULT):
         return False
     ids = [placed.block.get("id") for placed in calls]
     return len(set(ids)) == len(ids) and ids == [placed.block.get("tool_use_id") for placed in results]

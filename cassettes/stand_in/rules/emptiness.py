@@ -77,8 +77,10 @@ def empty_content(view: View) -> Iterator[Hit]:
     """A turn without content."""
     new = view.known.version >= (5, 0)
     for turn in view.turns:
+        if len(turn.blocks) > len(turn.sent) or not turn.sent or not _all_empty(view, turn):
+            continue
         spared = turn.role == "system" or (turn.role == "assistant" and (new or turn is view.turns[-1]))
-        if turn.sent and len(turn.blocks) <= len(turn.sent) and not spared and _all_empty(view, turn):
+        if not spared:
             yield Hit(sent=(turn.sent[0], None), form=1 if new else 0)
 
 
@@ -104,17 +106,15 @@ def _all_empty(view: View, turn: Turn) -> bool:
 )
 def empty_text(view: View) -> Iterator[Hit]:
     """A text block with an empty text."""
-    for placed in _written(view):
-        if placed.block.get("text") == "":
+    for placed in view.blocks("text"):
+        if placed.block.get("text") == "" and _written(view, placed):
             marked = placed.block.get("cache_control") is not None
             yield Hit(joined=placed.joined, sent=placed.sent, form=int(marked))
 
 
-def _written(view: View) -> Iterator[Placed]:
-    """Text blocks that were sent as blocks (an empty string as content is C2)."""
-    for placed in view.blocks("text"):
-        if isinstance(view.messages[placed.sent[0]].get("content"), list):
-            yield placed
+def _written(view: View, placed: Placed) -> bool:
+    """Whether a text was sent as a block (an empty string as content is C2)."""
+    return isinstance(view.messages[placed.sent[0]].get("content"), list)
 
 
 @rule(
@@ -137,8 +137,7 @@ def _written(view: View) -> Iterator[Placed]:
 def blank_text(view: View) -> Iterator[Hit]:
     """A text of white space only."""
     for placed in view.blocks("text"):
-        turn = view.turns[placed.joined[0]]
-        if _blank(placed.block.get("text")) and not _beside_others(turn):
+        if _blank(placed.block.get("text")) and not _beside_others(view.turns[placed.joined[0]]):
             yield Hit(joined=placed.joined, sent=placed.sent)
     system = view.body.get("system")
     texts = (
@@ -149,7 +148,7 @@ def blank_text(view: View) -> Iterator[Hit]:
 
 
 def _blank(text: Any) -> bool:
-    return isinstance(text, str) and text != "" and not text.strip()
+    return isinstance(text, str) and text.isspace()
 
 
 def _beside_others(turn: Turn) -> bool:

@@ -237,7 +237,9 @@ def cache_marks(view: View) -> Iterator[Hit]:
     """More than four cache marks."""
     marks = _marks(view.body.get("tools")) + _marks(view.body.get("system"))
     for kind, blocks in view.kinds.items():
-        marks += sum(placed.block.get("cache_control") is not None for placed in blocks)
+        marks += len(
+            [p for p in blocks if "cache_control" in p.block and p.block["cache_control"] is not None]
+        )
         if kind in _NESTING:
             marks += sum(_marks(placed.block.get("content")) for placed in blocks)
     if marks > 4:
