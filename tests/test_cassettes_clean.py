@@ -69,4 +69,4 @@ def test_a_cassette_begins_with_what_it_is(path: Path) -> None:
     head = path.read_text(encoding="utf-8").split("interactions:")[0]
     assert head.startswith("# A cassette")
     assert "not from the real API" in head
-    assert "break record --check" in head
+    assert "breaks record --check" in head

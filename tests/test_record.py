@@ -130,7 +130,7 @@ def test_the_top_line_says_what_it_is_and_where_from(tmp_path: Path) -> None:
         "ours/1",
         "anthropic 2.",
         "vcrpy ",
-        "break record --check",
+        "breaks record --check",
     ):
         assert part in top
 
