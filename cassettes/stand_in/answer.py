@@ -130,7 +130,7 @@ def _view(request: Request, settings: Settings, counting: bool = False) -> View:
 
 def _parse(raw: bytes) -> Json:
     try:
-        body = json.loads(raw.decode("utf-8"))
+        body = json.loads(raw.decode("utf-8"), parse_constant=_no_number)
         json.dumps(body, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise _bad("The request body is not valid JSON: no low surrogate in string") from None
@@ -139,6 +139,11 @@ def _parse(raw: bytes) -> Json:
     if not isinstance(body, dict):
         raise _bad("Input should be a valid dictionary or object to extract fields from")
     return body
+
+
+def _no_number(word: str) -> None:
+    """Python reads NaN and Infinity; JSON has neither."""
+    raise ValueError(f"{word} is no JSON value")
 
 
 def _bad(sentence: str) -> _TurnedAwayError:

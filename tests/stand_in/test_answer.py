@@ -311,3 +311,12 @@ def test_importing_the_stand_in_is_cheap() -> None:
     script = "import cassettes.stand_in, sys; print({'anthropic', 'httpx2', 'vcr'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_json_number_is_turned_away(word: str) -> None:
+    """NaN and the infinities are no JSON, wherever they stand."""
+    body = f'{{"model": "claude-haiku-4-5", "max_tokens": 9, "x": {word}, "messages": []}}'
+    got = answer(Request("POST", "/v1/messages", {}, body.encode()))
+    assert got.status == 400
+    assert b"not valid JSON" in got.body
