@@ -15,7 +15,17 @@ from typing import Any
 import pytest
 
 from cassettes.stand_in.message import Settings
-from cassettes.stand_in.rulebook import Judgement, example, find, identify, judge, locate, rules
+from cassettes.stand_in.rulebook import (
+    Judgement,
+    _bare,
+    _pattern,
+    example,
+    find,
+    identify,
+    judge,
+    locate,
+    rules,
+)
 from cassettes.stand_in.rules.openai_style import judge_openai, looks_openai
 from cassettes.stand_in.view import View
 from tests.conformance.mint import minted
@@ -137,3 +147,20 @@ def test_every_rule_fires() -> None:
     """Each rule that judges a list refuses some case of the corpus (two by size: see above)."""
     fired = {fault.rule.id for case in CASES if (fault := judged(case).fault)}
     assert {rule.id for rule in rules() if rule.judge} - fired == {"C7", "D15"}
+
+
+# Sentences that no line of the corpus can carry: a body that is no object, too deep or too long for a line
+# (tests/stand_in), another container (below in `openai/`), or of another day (`dated.jsonl`).
+ELSEWHERE = {("C7", 0), ("D15", 0), ("D6", 10), ("G1", 0), ("G2", 0), ("D6", 3), ("D6", 6)}
+
+
+def test_every_sentence_in_use_is_refused_somewhere() -> None:
+    """No wording stands in the rulebook that no request of the corpus brings about."""
+    refused = [_bare(case["refused"]) for case in REFUSED]
+    silent = {
+        (rule.id, n)
+        for rule in rules()
+        for n, wire in enumerate(rule.wire)
+        if not any(_pattern(wire).match(sentence) for sentence in refused)
+    }
+    assert silent == ELSEWHERE
