@@ -243,3 +243,77 @@ def test_how_surely_an_outcome_is_known(label, model, sure, tmp_path, monkeypatc
     seen = json.loads(capsys.readouterr().out)
 
     assert sure == seen["confidence"]
+
+
+def document(capsys, monkeypatch, tmp_path, *args: str) -> dict:
+    """Run the program in `tmp_path` and return its JSON document."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main([*args, "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_both_readings_of_an_index_are_the_right_way_round(capsys, monkeypatch, tmp_path):
+    """The joined reading is the sentence's own, the other one is the place in the list as it was sent."""
+    seen = document(capsys, monkeypatch, tmp_path, "orphaned-result")
+
+    assert {"joined": [0, 1], "sent": [1, 0]} == seen["index"]
+    assert seen["error"]["message"].startswith("messages.0.content.1:")
+    assert "tool_result" == seen["exchanges"][-1]["request"]["messages"][1]["content"][0]["type"]
+
+
+def test_the_screen_says_that_the_index_is_known_with_low_confidence(capsys, monkeypatch, tmp_path):
+    """Both places are on the screen, and that nobody knows for sure which one the provider counts."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["orphaned-result", "--plain"])
+    screen = capsys.readouterr().out
+
+    assert "messages[0].content[1]" in screen
+    assert "messages[1].content[0]" in screen
+    assert "low confidence only" in screen
+
+
+def test_the_reference_run_plays_the_reference_loop(capsys, monkeypatch, tmp_path):
+    """Beside a break that costs round trips stands a run that does not."""
+    seen = document(capsys, monkeypatch, tmp_path, "split-results")
+
+    assert [3, 1, 1, 1] == seen["figures"]["calls_per_turn"]
+    assert [3, 3] == seen["reference"]["calls_per_turn"]
+    assert seen["reference"]["round_trips"] < seen["figures"]["round_trips"]
+    assert sum(seen["reference"]["input_tokens"]) < sum(seen["figures"]["input_tokens"])
+
+
+def test_the_account_is_explained_where_it_matters(capsys, monkeypatch, tmp_path):
+    """A break that is offered on two kinds of account says what is known of them."""
+    seen = document(capsys, monkeypatch, tmp_path, "rewritten-turn", "--variant", "reloaded")
+
+    assert "enforced" == seen["account"]
+    assert any("account matters" in note for note in seen["notes"])
+
+
+def test_list_knows_what_was_attempted(capsys, monkeypatch, tmp_path):
+    """An attempt shows up in the list of the same folder, for the break and for the variant."""
+    document(capsys, monkeypatch, tmp_path, "cut-signature", "--predict", "refused")
+    document(capsys, monkeypatch, tmp_path, "cut-signature", "--variant", "dropped")
+    rows = {row["name"]: row for row in document(capsys, monkeypatch, tmp_path, "list")["breaks"]}
+
+    assert rows["cut-signature"]["attempted"] is True
+    assert ["dropped"] == rows["cut-signature"]["variants_attempted"]
+    assert rows["missing-result"]["attempted"] is False
+
+
+@pytest.mark.parametrize("args", [("cut-signature", "--via", "live"), ("record", "--live", "cut-signature")])
+def test_live_without_a_key_is_one_line(args, capsys, monkeypatch, tmp_path):
+    """No key: one line that names the variable, exit status 2, and nothing is sent."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("ANTHROPIC_")]:
+        monkeypatch.delenv(name)
+
+    with pytest.raises(SystemExit) as ended:
+        main(list(args))
+    printed = capsys.readouterr()
+
+    assert 2 == ended.value.code
+    assert 1 == printed.err.count("\n")
+    assert "ANTHROPIC_API_KEY" in printed.err

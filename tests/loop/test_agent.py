@@ -133,3 +133,18 @@ def test_what_a_failing_model_call_leaves_behind_can_be_sent_again():
 
     assert 3 == len(messages)
     assert [] == check(messages)
+
+
+def test_the_time_is_measured(monkeypatch):
+    """The bound counts the time since the run began: the call that would begin after it is not made."""
+    now = iter([0.0, 1.0, 9.0, 11.0, 99.0])
+    monkeypatch.setattr("loop.agent.time.monotonic", lambda: next(now))
+
+    outcome, _, sent = play(
+        *[("tool_use", [{**USE, "id": f"t{n}"}]) for n in range(4)],
+        dispatch=lambda call: "ok",
+        limits=Limits(seconds=10),
+    )
+
+    assert "time_limit" == outcome.ending
+    assert len(sent) == outcome.turns

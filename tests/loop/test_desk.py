@@ -49,3 +49,18 @@ def test_what_is_not_there_is_said_to_the_model(name, params):
     """An unknown order or tool is a ToolError, whose text is meant for the model."""
     with pytest.raises(ToolError):
         ask(name, **params)
+
+
+def test_the_desk_does_not_look_at_the_calendar(monkeypatch):
+    """Whatever day it is outside, the desk's day is the same."""
+    import datetime
+
+    class Later(datetime.date):
+        @classmethod
+        def today(cls):
+            return cls(2031, 1, 1)
+
+    monkeypatch.setattr("datetime.date", Later)
+
+    assert datetime.date(2026, 11, 30) == TODAY
+    assert "2026-11-30" == ask("list_open_invoices")["today"]

@@ -79,3 +79,15 @@ def test_outputs_become_text(output, text):
 def test_an_output_that_is_not_json_is_an_error_result():
     """An object that has no JSON form does not escape the dispatch."""
     assert run_concurrently([call("a")], lambda c: object())["a"]["is_error"] is True
+
+
+def test_the_deadline_is_one_for_the_whole_turn(monkeypatch):
+    """A call is not given a deadline of its own: what one has used up, the next one does not get."""
+    waits = []
+    monkeypatch.setattr("loop.dispatch.threading.Thread.join", lambda self, timeout: waits.append(timeout))
+    clock = iter([0.0, 2.0, 5.0, 11.0])
+    monkeypatch.setattr("loop.dispatch.time.monotonic", lambda: next(clock))
+
+    run_concurrently([call("a"), call("b"), call("c")], lambda c: "ok", timeout=10)
+
+    assert [8.0, 5.0, 0.0] == waits

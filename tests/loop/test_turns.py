@@ -88,3 +88,13 @@ def test_a_turn_without_calls_owes_no_answer_and_an_empty_one_is_not_kept():
 def test_text_of_reads_text_blocks_only():
     """The visible text is what text blocks hold, one line each."""
     assert "Two lookups." == text_of(CALLS)
+
+
+def test_a_block_of_an_unknown_type_goes_back_whole():
+    """What the loop has never heard of is kept like everything else."""
+    content = [{"type": "of_next_year", "payload": {"deep": [1, {"x": None}]}, "id": "nxt_1"}, *CALLS]
+    messages = []
+
+    append_turn(messages, content, lambda call: "ok")
+
+    assert content == messages[0]["content"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassettes.stand_in import RULEBOOK_DATE, VERSION, Request, Response, Settings, answer
+from cassettes.stand_in import RULEBOOK_DATE, VERSION, Request, Response, Settings, answer, rulebook
 from tests.stand_in.library import (
     ADAPTIVE,
     ALL,
@@ -20,10 +20,12 @@ from tests.stand_in.library import (
     MANUAL,
     OFF,
     Json,
+    append,
     body,
     calls,
     converse,
     post,
+    result,
     spoken,
 )
 from tests.stand_in.library import (
@@ -320,3 +322,42 @@ def test_what_is_no_json_number_is_turned_away(word: str) -> None:
     got = answer(Request("POST", "/v1/messages", {}, body.encode()))
     assert got.status == 400
     assert b"not valid JSON" in got.body
+
+
+def _first(model: str, thinking: Json) -> tuple[list[Json], list[Json]]:
+    asked = [{"role": "user", "content": FINE}]
+    got = post(body(asked, model=model, thinking=thinking))
+    return asked, append(got["content"], [result(call) for call in calls(got["content"])])
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking"),
+    [("claude-haiku-4-5", MANUAL), ("claude-opus-4-8", ADAPTIVE), ("claude-sonnet-5", ADAPTIVE)],
+)
+def test_a_changed_past_is_accepted_where_no_prefix_is_checked(model: str, thinking: Json) -> None:
+    """Where no prefix is checked, another question before the block and another system change nothing."""
+    _, turn = _first(model, thinking)
+    changed = [{"role": "user", "content": "Another question about loan LN-9?"}, *turn]
+    got = post(body(changed, model=model, thinking=thinking, system="Someone else."))
+    assert got["type"] == "message"
+
+
+def test_another_accounts_thinking_is_left_out_and_not_refused() -> None:
+    """Haiku 5.5 ties thinking to the account: under another one the block is dropped, and it is said."""
+    asked, turn = _first("claude-haiku-5-5", ADAPTIVE)
+    other = Settings(account_id="org-of-somebody-else")
+    beta = {"anthropic-beta": "thinking-binding-controls-2026-08-01"}
+    got = post(body([*asked, *turn]), other, **beta)
+    assert got["type"] == "message"
+    assert [t["reason"] for t in got["input_transformations"]] == ["organization_binding_mismatch"]
+
+
+@pytest.mark.parametrize(("text", "rule"), [("", "E3"), ("I plan.", "E1")])
+def test_a_signature_cut_to_nothing(text: str, rule: str) -> None:
+    """Without a text it is a block without thinking, with one it is a false signature."""
+    block = {"type": "thinking", "thinking": text, "signature": ""}
+    turn = {"role": "assistant", "content": [block, {"type": "text", "text": "Well."}]}
+    got = post(body([{"role": "user", "content": FINE}, turn, {"role": "user", "content": "And?"}]))
+    found = rulebook.identify(got["error"]["message"])
+    assert found is not None
+    assert found.id == rule

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cassettes.stand_in import Settings
 from tests.stand_in.library import (
     ADAPTIVE,
     ALL,
@@ -299,3 +300,45 @@ def test_parameters_come_from_options_quotes_and_numbers() -> None:
             ("c", {"meal": "lunch"}),
         ]
     ]
+
+
+def _asked(messages: list[Json], **more: Any) -> int:
+    legacy = Settings(account="legacy")  # where a changed past is let through
+    return len(calls(post(body(messages, **more), legacy)["content"]))
+
+
+def test_single_calls_do_not_end_asking_together() -> None:
+    """A turn of one call, answered alone, is no split: later independent lookups still come together."""
+    _, _, messages = converse(LATE)
+    assert len(messages[2]["content"]) == 1
+    assert _asked([*messages, {"role": "user", "content": FINE}]) == 2
+    words = {"type": "text", "text": "Thanks."}
+    beside = [*messages[:2], {"role": "user", "content": [*messages[2]["content"], words]}, messages[3]]
+    assert _asked([*beside, {"role": "user", "content": FINE}]) == 2
+
+
+def test_a_turn_that_is_partly_answered_elsewhere_ends_asking_together() -> None:
+    """Two of three results together and the third on its own: that turn was not answered in one message."""
+    _, _, messages = converse(ALL)
+    first = messages[2]["content"]
+    split = [*messages[:2], {"role": "user", "content": first[:2]}, {"role": "user", "content": first[2:]}]
+    assert _asked(messages[:3]) == 2
+    assert _asked(split) == 1
+
+
+def test_the_habit_does_not_hang_on_a_tools_name() -> None:
+    """Split results of one set of tools end asking together for another set too."""
+    _, _, messages = converse(ALL, _one_by_one)
+    names = {t["name"]: f"other_{n}" for n, t in enumerate(TOOLS)}
+    tools = [{**t, "name": names[t["name"]]} for t in TOOLS]
+    assert _asked([*messages, {"role": "user", "content": FINE}], tools=tools) == 1
+    assert _asked([{"role": "user", "content": FINE}], tools=tools) == 2
+
+
+def test_nothing_is_remembered_between_requests() -> None:
+    """A conversation that was played leaves no trace: the first request is answered as at first."""
+    ask = body([{"role": "user", "content": ALL}])
+    before = post(ask)
+    converse(ALL, _one_by_one)
+    converse(ALL, _forget)
+    assert post(ask) == before
