@@ -5,8 +5,8 @@ left out and nothing added. The unit is the pair: the assistant turn is written 
 moment it arrives, before its tools run, and its answer completes it. Whenever the
 process ends, `resume()` finds whole pairs and at most one call that was left open.
 
-Does not judge what it writes, and locks nobody out: a second writer on a conversation
-is told by its first write, which is before it has run a tool.
+Judges nothing that it writes but this: a store that has not loaded puts no message behind
+an open call. Locks nobody out: a second writer is told by its first write, before a tool runs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 from threading import Lock
 from zlib import crc32
 
+from loop import store_file as files
 from loop.interruptions import Interruptions
-from loop.store_file import CorruptError, StoreError, UnresumableError, number, opened, reason, transaction
-from loop.turns import Message, answer_open, text_of
-from loop.walker import SILENT, check
+from loop.store_file import CorruptError, StoreError, UnresumableError, opened, reason, transaction
+from loop.turns import Message, answer_open, calls_of, text_of
+from loop.walker import SILENT, Finding, check, same
 
-_COUNT = "SELECT count(*) FROM message WHERE conversation = ?"
 _ROWS = "SELECT n, CAST(body AS BLOB), crc FROM message WHERE conversation = ? ORDER BY n"
-_LENGTH = "INSERT INTO length VALUES (?1, ?2) ON CONFLICT DO UPDATE SET n = ?2"
+_LAST = "SELECT n, CAST(body AS BLOB) FROM message WHERE conversation = ? ORDER BY n DESC LIMIT 1"
 
 
 def pack(message: Message) -> str:
@@ -57,7 +57,10 @@ class Store:
         self._failed: StoreError | None = None  # why the rows are behind the list in memory
         self._db = opened(path, wait)
         with reason(path):
-            self._rows = number(self._db, _COUNT, conversation)
+            last = self._db.execute(_LAST, (conversation,)).fetchone()
+        self._rows = last[0] + 1 if last else 0
+        self._blind = bool(last)  # there are messages that nobody has read through this store
+        self._begun: list[bytes] = []  # rows of a write that may have ended before it was interrupted
         self.interruptions = Interruptions(self._db, self._lock, conversation)
 
     def save(self, message: Message) -> None:
@@ -68,24 +71,24 @@ class Store:
         """
         if self._failed:
             raise self._failed
-        self._write([message])
+        self._write(lambda: [message])
 
     def catch_up(self, messages: Sequence[Message]) -> None:
-        """Write, in one transaction, what the list in memory holds beyond the rows (after a failed save)."""
-        self._write(messages[self._rows :])
+        """Write, in one transaction, what the list in memory holds beyond the rows (after a failed save).
+
+        The rows must be the beginning of the list. Raises `SecondWriterError` if somebody
+        else wrote to them, `ChangedListError` if the list was trimmed, changed or overtaken
+        by a write of its own that was interrupted as it ended; `load()` and go on from there.
+        """
+        self._write(lambda: self._beyond(messages))
 
     def load(self) -> list[Message]:
         """Read the conversation as it was written."""
         with self._lock, reason(self._path):
-            rows = self._db.execute(_ROWS, (self._id,)).fetchall()
-            length = self._db.execute("SELECT n FROM length WHERE conversation = ?", (self._id,)).fetchone()
-        for n, (at, body, crc) in enumerate(rows):
-            if at != n or crc32(body or b"") != crc:
-                raise CorruptError(f"{self._path}: message {n} does not read as it was written")
-        if length and length[0] != len(rows):  # a damaged page can lose its last rows without a word
-            raise CorruptError(f"{self._path}: {len(rows)} messages are there, {length[0]} were written")
-        self._rows, self._failed = len(rows), None
-        return self._unpack([body.decode("utf-8", "surrogatepass") for _, body, _ in rows])
+            with transaction(self._db, "BEGIN"):
+                rows = self._read()
+            self._settle(len(rows))
+        return self._unpack([_text(row) for row in rows])
 
     def conversations(self) -> list[str]:
         """Return the ids of the conversations in the file."""
@@ -97,21 +100,76 @@ class Store:
         """Close the file."""
         self._db.close()
 
-    def _write(self, messages: Sequence[Message]) -> None:
+    def _write(self, messages: Callable[[], Sequence[Message]]) -> None:
+        """Write what `messages` gives inside the transaction, where nobody else can write."""
         insert = "INSERT INTO message VALUES (?, ?, CAST(? AS TEXT), ?)"
-        try:
-            with self._lock, reason(self._path), transaction(self._db):
-                for n, message in enumerate(messages, self._rows):
-                    # JSON can hold half of a surrogate pair, which has no UTF-8 form of its own
-                    body = self._pack(message).encode("utf-8", "surrogatepass")
-                    row = (self._id, n, body, crc32(body))
-                    self._db.execute(insert, row)  # the key (conversation, n) tells a second writer
-                self._db.execute(_LENGTH, (self._id, self._rows + len(messages)))
-        except BaseException as error:
-            missing = StoreError(f"{self._path}: an earlier message could not be written: {error!r}")
-            self._failed = error if isinstance(error, StoreError) else missing
-            raise
-        self._rows, self._failed = self._rows + len(messages), None
+        length = "INSERT INTO length VALUES (?1, ?2) ON CONFLICT DO UPDATE SET n = ?2"
+        with self._lock:
+            try:
+                with reason(self._path), transaction(self._db):
+                    new = messages()
+                    self._look(new)
+                    self._begun = [self._row(message) for message in new]
+                    for n, body in enumerate(self._begun, self._rows):
+                        self._db.execute(insert, (self._id, n, body, crc32(body)))
+                    self._db.execute(length, (self._id, self._rows + len(new)))
+                self._settle(self._rows + len(new))
+            except BaseException as error:
+                missing = StoreError(f"{self._path}: an earlier message could not be written: {error!r}")
+                self._failed = error if isinstance(error, StoreError) else missing
+                raise
+
+    def _settle(self, rows: int) -> None:
+        self._rows, self._failed, self._blind, self._begun = rows, None, False, []
+
+    def _row(self, message: Message) -> bytes:
+        # JSON can hold half of a surrogate pair, which has no UTF-8 form of its own
+        return self._pack(message).encode("utf-8", "surrogatepass")
+
+    def _read(self) -> list[bytes]:
+        rows = self._db.execute(_ROWS, (self._id,)).fetchall()
+        length = self._db.execute("SELECT n FROM length WHERE conversation = ?", (self._id,)).fetchone()
+        for n, (at, body, crc) in enumerate(rows):
+            if at != n or crc32(body or b"") != crc:
+                raise CorruptError(f"{self._path}: message {n} does not read as it was written")
+        if length and length[0] != len(rows):  # a damaged page can lose its last rows without a word
+            raise CorruptError(f"{self._path}: {len(rows)} messages are there, {length[0]} were written")
+        return [body for _, body, _ in rows]
+
+    def _look(self, new: Sequence[Message]) -> None:
+        """Refuse to write behind what another has written, or, unread, behind an open call."""
+        last = self._db.execute(_LAST, (self._id,)).fetchone()
+        if (last[0] + 1 if last else 0) != self._rows:
+            raise self._second_writer()
+        if self._blind and new and _is_open(self._unpack([_text(last[1])])) and not _holds_results(new[0]):
+            raise files.OpenCallError(
+                f"{self._path}: the stored list ends in a call without an answer; resume() it first"
+            )
+
+    def _beyond(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return what the list holds beyond the rows, or raise what is wrong between the two."""
+        rows = self._read()
+        differ = [n for n, row in enumerate(rows) if n >= len(messages) or not self._holds(row, messages[n])]
+        if not differ:
+            self._rows, self._blind = len(rows), False
+            return messages[len(rows) :]
+        if len(rows) != self._rows and rows[self._rows :] != self._begun:
+            raise self._second_writer()
+        raise files.ChangedListError(
+            f"{self._path}: message {differ[0]} of the {len(rows)} that are stored is not in the list, or not"
+            " as it is stored; load() and go on from there"
+        )
+
+    def _holds(self, row: bytes, message: Message) -> bool:
+        return row == self._row(message) or same(self._unpack([_text(row)]), [message])
+
+    def _second_writer(self) -> StoreError:
+        text = "another writer has added to this conversation; load it again before you go on"
+        return files.SecondWriterError(f"{self._path}: {text}")
+
+
+def _text(row: bytes) -> str:
+    return row.decode("utf-8", "surrogatepass")
 
 
 def resume(store: Store, judge: bool = True) -> list[Message]:
@@ -124,6 +182,9 @@ def resume(store: Store, judge: bool = True) -> list[Message]:
     """
     messages = store.load()
     stored = len(messages)
+    for n, message in enumerate(messages):
+        if not _is_message(message):
+            raise UnresumableError(Finding("no-message", f"messages[{n}]", "this is no message of blocks"))
     answer_open(messages)  # not saved yet
     for finding in check(messages) if judge else ():
         if finding.rule not in SILENT:
@@ -135,9 +196,28 @@ def resume(store: Store, judge: bool = True) -> list[Message]:
     return messages
 
 
+def _is_message(message: object) -> bool:
+    """Tell whether the steps of the loop can read this, whatever it says."""
+    if not isinstance(message, dict) or not {"role", "content"} <= message.keys():
+        return False
+    blocks = message["content"] if isinstance(message["content"], list) else []
+    return all(
+        isinstance(b, dict) and "type" in b and (b["type"] != "tool_use" or isinstance(b.get("id"), str))
+        for b in blocks
+    )
+
+
+def _is_open(messages: Sequence[Message]) -> bool:
+    """Tell whether the last message asks for tools."""
+    for last in messages[-1:]:
+        if _is_message(last) and last["role"] == "assistant" and isinstance(last["content"], list):
+            return bool(calls_of(last["content"]))
+    return False
+
+
 def _holds_results(message: Message) -> bool:
-    content = message["content"] if isinstance(message["content"], list) else []
-    return any(block["type"] == "tool_result" for block in content)
+    blocks = message["content"] if _is_message(message) and isinstance(message["content"], list) else []
+    return any(block["type"] == "tool_result" for block in blocks)
 
 
 def render(messages: Sequence[Message]) -> list[tuple[str, str]]:

@@ -57,6 +57,18 @@ class SecondWriterError(StoreError):
     """Another writer has added to the conversation since it was loaded here."""
 
 
+class ChangedListError(StoreError):
+    """A list is not what is stored and what came after it: it was trimmed or changed, or lacks a message."""
+
+
+class OpenCallError(StoreError):
+    """The stored list ends in a call without an answer, and something else was to be written behind it."""
+
+
+class ClosedError(StoreError):
+    """The store was closed before."""
+
+
 class UnresumableError(StoreError):
     """The stored list breaks a rule that nothing can honestly repair: `rule` at `path`, in words `text`."""
 
@@ -73,10 +85,7 @@ _KINDS = {
     sqlite3.SQLITE_CORRUPT: (CorruptError, "a part of the file is damaged"),
     sqlite3.SQLITE_NOTADB: (NotAStoreError, "this is not a SQLite file"),
     sqlite3.SQLITE_CANTOPEN: (StoreError, "the file cannot be opened or created"),
-    sqlite3.SQLITE_CONSTRAINT: (
-        SecondWriterError,
-        "another writer has added to this conversation; load it again before you go on",
-    ),
+    sqlite3.SQLITE_CONSTRAINT: (StoreError, "a message stands there already"),
 }
 
 
@@ -86,6 +95,8 @@ def reason(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: SQLite quotes what is damaged
+        if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+            raise ClosedError(f"{path}: the store is closed") from error
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # the rest are details
         kind, text = _KINDS.get(code, (StoreError, f"SQLite says: {error}"))
         raise kind(f"{path}: {text}") from error
@@ -104,11 +115,18 @@ def opened(path: Path, wait: float) -> sqlite3.Connection:
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All of what is written inside, or nothing of it."""
-    db.execute("BEGIN IMMEDIATE")
-    with db:  # commits, or rolls back whatever was raised
+def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """All of what is written inside, or nothing of it; what is read inside is of one moment."""
+    if db.in_transaction:  # Ctrl-C can come where nothing could catch it any more
+        db.rollback()
+    try:
+        db.execute(begin)
         yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.rollback()
+        raise
 
 
 def number(db: sqlite3.Connection, query: str, *values: object) -> int:
@@ -118,22 +136,29 @@ def number(db: sqlite3.Connection, query: str, *values: object) -> int:
 
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    with transaction(db, "BEGIN"):  # a file that is ready is not written to
+        ready = _is_ready(db, path)
+    if not ready:
+        with transaction(db):  # of several that open a new file, one creates, and none sees half of it
+            if not _is_ready(db, path):
+                _create(db)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute(_LENGTH)  # a check on the rows; without it they are read just the same
+
+
+def _is_ready(db: sqlite3.Connection, path: Path) -> bool:
+    """Tell whether the file is a store, and not a new one; raise if it is something else."""
     version, application = number(db, "PRAGMA user_version"), number(db, "PRAGMA application_id")
     if application != APPLICATION and number(db, "SELECT count(*) FROM sqlite_master"):
         raise NotAStoreError(f"{path}: this is another program's database")
     if version > SCHEMA:
         known = f"schema {version}, and this program knows {SCHEMA}"
         raise NewerSchemaError(f"{path}: written by a newer program ({known})")
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    if version < SCHEMA:
-        with transaction(db):
-            _create(db)
-    db.execute(_LENGTH)  # a check on the rows; without it they are read just the same
+    return version == SCHEMA
 
 
 def _create(db: sqlite3.Connection) -> None:
-    if number(db, "PRAGMA user_version") < SCHEMA:  # else somebody was quicker
-        db.execute(_MESSAGE)
-        db.execute(f"PRAGMA application_id = {APPLICATION}")
-        db.execute(f"PRAGMA user_version = {SCHEMA}")
+    db.execute(_MESSAGE)
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute(f"PRAGMA user_version = {SCHEMA}")
