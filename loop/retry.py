@@ -15,7 +15,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from email.utils import parsedate_to_datetime
+from email.utils import mktime_tz, parsedate_tz
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from loop.interruptions import EXHAUSTED, interrupted
@@ -39,6 +39,8 @@ def patient(client: Client, tries: int = 5, seconds: float = 120.0) -> Client:
     and a `retry-after` that leads beyond it is not waited for. Raises what the SDK raises,
     or `OutOfTimeError` where the connection was lost and time ran out before the tries did.
     """
+    if tries < 1:
+        raise ValueError(f"tries must be 1 at least, and is {tries}")
     anyone: Any = client
     patience = _Patience(tries, seconds)
     is_async = inspect.iscoroutinefunction(anyone.post)
@@ -114,18 +116,22 @@ def _passes(status: int, told: str | None) -> bool:
 
 
 def _wait(headers: Any, retries_taken: int) -> float:
-    """Return the seconds that the SDK is about to wait, at the most."""
+    """Return the seconds that the SDK is about to wait, at the most: it reads the headers in this order."""
     after = headers.get("retry-after", "")
-    try:
-        if "retry-after-ms" in headers:
-            wait = float(headers["retry-after-ms"]) / 1000
-        elif after[-3:] == "GMT":
-            wait = parsedate_to_datetime(after).timestamp() - time.time()
-        else:
-            wait = float(after)
-    except ValueError:
-        wait = 0.0
+    wait = _number(headers.get("retry-after-ms"), 1000)
+    if wait is None:
+        wait = _number(after, 1)
+    if wait is None:
+        date = parsedate_tz(after)  # with any zone, in any spelling
+        wait = mktime_tz(date) - time.time() if date else 0.0
     return wait if wait > 0 else _backoff(retries_taken)
+
+
+def _number(text: str | None, part: int) -> float | None:
+    try:
+        return float(text or "") / part
+    except ValueError:
+        return None
 
 
 def _backoff(retries_taken: int) -> float:

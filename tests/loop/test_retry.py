@@ -16,7 +16,7 @@ from loop.agent import run
 from loop.call import caller
 from loop.dispatch import run_concurrently
 from loop.interruptions import counting, interrupted
-from loop.retry import OutOfTimeError, patient
+from loop.retry import FIRST_WAIT, OutOfTimeError, patient
 from loop.store import Store, resume
 from loop.walker import check
 
@@ -150,8 +150,17 @@ def test_the_tries_are_bounded_and_giving_up_is_counted_once(script, monkeypatch
 
 @pytest.mark.parametrize(
     "after",
-    [{"retry-after": "3600"}, {"retry-after-ms": "3600000"}, {"retry-after": formatdate(9e9, usegmt=True)}],
-    ids=["seconds", "milliseconds", "date"],
+    [
+        {"retry-after": "3600"},
+        {"retry-after-ms": "3600000"},
+        {"retry-after": formatdate(9e9, usegmt=True)},
+        {"retry-after": formatdate(9e9, usegmt=True).replace("GMT", "+0000")},
+        {"retry-after": formatdate(9e9, usegmt=True).replace("GMT", "gmt")},
+        {"retry-after": formatdate(9e9, usegmt=True).replace(" GMT", "")},
+        {"retry-after-ms": "soon", "retry-after": "3600"},
+        {"retry-after-ms": "", "retry-after": formatdate(9e9, usegmt=True)},
+    ],
+    ids=["seconds", "milliseconds", "date", "zone", "small letters", "no zone", "bad one", "empty one"],
 )
 def test_a_wait_beyond_the_time_is_not_begun(after, monkeypatch):
     """An hour is not slept through: the error comes out at once, and is counted."""
@@ -179,6 +188,48 @@ def test_time_ends_the_attempts_at_a_lost_connection(monkeypatch):
 def test_an_odd_retry_after_is_passed_over():
     """A header that says nothing sensible does not stop the call."""
     assert ask(Provider((529, {"retry-after": "soon"}), 200), tries=2) == REPLY
+
+
+@pytest.mark.parametrize("odd", ["soon", "", "nan", "-5", "1 2 3", "Mon, 99 Foo 2026 99:99:99 GMT"])
+@pytest.mark.parametrize("name", ["retry-after", "retry-after-ms"])
+def test_no_header_makes_the_wait_longer_than_the_sdks_own(odd, name, monkeypatch):
+    """What is reckoned with is what the SDK waits, whatever the header says."""
+    waits = []
+    monkeypatch.setattr("anthropic._base_client.time.sleep", waits.append)
+
+    assert ask(Provider((529, {name: odd}), 200), seconds=5) == REPLY
+    assert waits[0] <= FIRST_WAIT
+
+
+@pytest.mark.parametrize("tries", [0, -1])
+def test_no_try_at_all_is_no_setting(tries):
+    """It is refused where it is set, in words."""
+    with pytest.raises(ValueError, match=f"tries must be 1 at least, and is {tries}"):
+        patient(anthropic.Anthropic(api_key="k"), tries=tries)
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 529])
+def test_whatever_the_sdk_would_repeat_is_counted_and_bounded(status, monkeypatch):
+    """Each status that it tries again is given up at the time bound, and counted."""
+    waits = []
+    monkeypatch.setattr("anthropic._base_client.time.sleep", waits.append)
+    provider, labels = Provider((status, {"retry-after": "3600"})), []
+
+    assert status == ask(provider, labels, seconds=5).status_code
+    assert [] == waits
+    assert ["retry_exhausted"] == labels
+
+
+def test_what_the_server_wants_repeated_is_bounded_as_well(monkeypatch):
+    """`x-should-retry: true` on a status that means nothing to the SDK does not go past the time."""
+    waits = []
+    monkeypatch.setattr("anthropic._base_client.time.sleep", waits.append)
+    labels = []
+
+    assert 404 == ask(Provider((404, {"x-should-retry": "true", "retry-after": "3600"})), labels).status_code
+    assert ([], ["retry_exhausted"]) == (waits, labels)
+    assert 529 == ask(Provider((529, {"x-should-retry": "false", **SOON})), labels).status_code
+    assert ["retry_exhausted"] == labels
 
 
 def test_the_async_client_is_as_patient():
