@@ -2,7 +2,7 @@
 
 The message is assembled from the events as plain JSON: what the events carry is kept,
 field by field, also in blocks and deltas of a kind that this code has never heard of. A
-stream that is cut raises, and what had arrived by then is no turn: it may end in half a
+stream that is cut or garbled raises, and what had arrived by then is no turn: it may end in half a
 call. So nothing of it reaches the list.
 
 Does not retry and does not touch the list.
@@ -31,6 +31,10 @@ class StreamCutError(ConnectionError):
     """The stream ended before its message was complete; the same request can be sent again."""
 
 
+class StreamGarbledError(StreamCutError):
+    """Something in the stream could not be read, such as half a line of JSON; it ends there all the same."""
+
+
 class StreamRefusedError(Exception):
     """The provider reported an error inside the stream; `kind` is its type, such as `overloaded_error`."""
 
@@ -51,14 +55,39 @@ class Assembly:
         self._done = False
 
     def add(self, event: Event) -> None:
-        """Take in one event. Raises `StreamRefusedError` for an `error` event."""
-        kind = event.get("type")
-        if kind == "error":
-            raise StreamRefusedError(event.get("error"))
+        """Take in one event; what comes behind the message's end is not looked at.
+
+        Raises `StreamRefusedError` for an `error` event, and `StreamGarbledError` for one that
+        has no place or no sense here.
+        """
+        if self._done:
+            return
+        try:
+            kind = event.get("type")
+            if kind == "error":
+                raise StreamRefusedError(event.get("error"))
+            self._take(kind, event)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise StreamGarbledError(f"an event could not be read: {error!r}") from error
+        delta = event["delta"] if kind == "content_block_delta" else {}
+        if self._on_text is not None and delta.get("type") == "text_delta":
+            self._on_text(delta["text"])
+
+    def read(self, data: str) -> None:
+        """Take in the data of one event as it came; see `add()`."""
+        if not data or self._done:
+            return
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise StreamGarbledError(f"an event is no JSON: {error}") from error
+        self.add(event)
+
+    def _take(self, kind: Any, event: Event) -> None:
         if kind == "message_start":
-            self._message = copy.deepcopy(event["message"])
+            self._message = copy.deepcopy(dict(event["message"]))
         elif kind == "content_block_start":
-            self._blocks[event["index"]] = copy.deepcopy(event["content_block"])
+            self._blocks[event["index"]] = copy.deepcopy(dict(event["content_block"]))
         elif kind == "content_block_delta":
             self._add_delta(event["index"], event["delta"])
         elif kind == "content_block_stop":
@@ -85,10 +114,10 @@ class Assembly:
         elif kind == "compaction_delta":
             block.update((key, value) for key, value in delta.items() if key != "type")
         else:  # text, thinking, and whatever comes next: pieces of the field of that name
-            for key in delta.keys() - {"type"}:
+            # beside the text stand counts that are no part of the block, such as `estimated_tokens`
+            known = {"text_delta": {"text"}, "thinking_delta": {"thinking"}}
+            for key in known.get(str(kind), delta.keys() - {"type"}):
                 block[key] = _joined(block.get(key), delta[key])
-        if kind == "text_delta" and self._on_text is not None:
-            self._on_text(delta["text"])
 
     def _close(self, index: int) -> None:
         text = self._inputs.pop(index, "")
@@ -120,10 +149,11 @@ def stream_caller(client: anthropic.Anthropic, on_text: OnText | None = None, **
         with create(messages=cast(Any, messages), stream=True, **params) as response:
             try:
                 for event in anthropic.Stream.raw_events(response.http_response):
-                    if event.data:
-                        assembly.add(json.loads(event.data))
+                    assembly.read(event.data)
             except httpx2.TransportError as error:
                 raise StreamCutError("the connection was lost inside the stream") from error
+            except (httpx2.DecodingError, UnicodeDecodeError) as error:
+                raise StreamGarbledError(f"the stream is no text: {error}") from error
         return assembly.message()
 
     return call
@@ -142,10 +172,11 @@ def async_stream_caller(
         async with create(messages=cast(Any, messages), stream=True, **params) as response:
             try:
                 async for event in anthropic.AsyncStream.raw_events(response.http_response):
-                    if event.data:
-                        assembly.add(json.loads(event.data))
+                    assembly.read(event.data)
             except httpx2.TransportError as error:
                 raise StreamCutError("the connection was lost inside the stream") from error
+            except (httpx2.DecodingError, UnicodeDecodeError) as error:
+                raise StreamGarbledError(f"the stream is no text: {error}") from error
         return assembly.message()
 
     return call

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from loop.agent import run
 from loop.call import caller
 from loop.desk import Desk
-from loop.stream import Assembly, StreamCutError, StreamRefusedError, async_stream_caller, stream_caller
+from loop.stream import (
+    Assembly,
+    StreamCutError,
+    StreamGarbledError,
+    StreamRefusedError,
+    async_stream_caller,
+    stream_caller,
+)
 from loop.walker import check, same
 from tests.loop.loopback import PARAMS, QUESTION, service
 
@@ -141,6 +148,130 @@ def test_unknown_fields_blocks_deltas_and_events_are_kept():
     assert {"input_tokens": 9, "output_tokens": 5} == message["usage"]
 
 
+def test_a_count_beside_the_thinking_is_no_part_of_the_turn():
+    """`estimated_tokens`, as the thinking-token-count beta sends it, is not in the block."""
+    given = {"type": "thinking", "thinking": "", "signature": ""}
+    count = {"type": "thinking_delta", "thinking": "so", "estimated_tokens": 50}
+    text = {"type": "text_delta", "text": "a", "estimated_tokens": None}
+    signature = {"type": "signature_delta", "signature": "E"}
+
+    content = assembled(
+        START, *block(0, given, count, signature), *block(1, {"type": "text", "text": ""}, text), END, STOP
+    )["content"]
+
+    assert [
+        {"type": "thinking", "thinking": "so", "signature": "E"},
+        {"type": "text", "text": "a"},
+    ] == content
+
+
+TEXT = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "a"})
+CALL = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+HALF = {"type": "input_json_delta", "partial_json": '{"n": 1'}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [[], [START], [START, *TEXT], [START, *TEXT, END], [*TEXT, END, STOP],
+     [START, *block(0, CALL, HALF)[:2], END, STOP]],
+    ids=["nothing", "start", "no ending", "no stop", "no start", "open call"],
+)  # fmt: skip
+def test_a_stream_that_ends_early_without_an_error_is_cut(events):
+    """What is there without its end is no message, however orderly the connection was closed."""
+    with pytest.raises(StreamCutError, match="before the message was complete"):
+        assembled(*events)
+
+
+def over_http(raw, make=stream_caller):
+    """Return the content that a streaming step makes of a response body."""
+    answer = httpx2.MockTransport(
+        lambda _: httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=raw)
+    )
+    how = {"api_key": "none", "base_url": "http://stand-in.invalid", "max_retries": 0}
+    if make is stream_caller:
+        client = anthropic.Anthropic(**how, http_client=httpx2.Client(transport=answer))
+        return make(client, **PARAMS)([{"role": "user", "content": QUESTION}])["content"]
+    client = anthropic.AsyncAnthropic(**how, http_client=httpx2.AsyncClient(transport=answer))
+    return asyncio.run(make(client, **PARAMS)([{"role": "user", "content": QUESTION}]))["content"]
+
+
+def sse(*events):
+    """Return events as they stand in a response body; a text stands there as it is."""
+    lines = [event if isinstance(event, str) else json.dumps(event) for event in events]
+    return "".join(f"data: {line}\n\n" for line in lines).encode()
+
+
+DELTA = {"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": "x"}}
+GARBLED = {
+    "half a line": "{oops",
+    "null": "null",
+    "a list": "[1]",
+    "a text": '"x"',
+    "[DONE]": "[DONE]",
+    "too deep": "[" * 200_000,
+    "a delta without its start": DELTA,
+    "a delta of nothing": {"type": "content_block_delta", "index": 0},
+    "a delta that is none": {**DELTA, "index": 0, "delta": None},
+    "a text that is none": {**DELTA, "index": 0, "delta": {"type": "text_delta"}},
+    "a stop without its start": {"type": "content_block_stop"},
+    "a start of nothing": {"type": "content_block_start", "index": 1, "content_block": None},
+    "a message of nothing": {"type": "message_start", "message": 5},
+    "an ending of nothing": {"type": "message_delta", "delta": 5},
+}
+
+
+@pytest.mark.parametrize("make", [stream_caller, async_stream_caller])
+@pytest.mark.parametrize("name", GARBLED)
+def test_what_cannot_be_read_is_a_cut_stream(name, make):
+    """No error of a parser comes out, and no message."""
+    with pytest.raises(StreamGarbledError):
+        over_http(sse(START, *TEXT, GARBLED[name], END, STOP), make)
+
+
+@pytest.mark.parametrize("make", [stream_caller, async_stream_caller])
+@pytest.mark.parametrize("raw", [b"data: \xff\xfe\n\n", b"<html>gateway</html>", b'{"type": "error"}', b""])
+def test_what_is_no_stream_of_events_is_a_cut_stream(raw, make):
+    """Bytes that are no text, a page of a gateway, an error as a whole body, and nothing."""
+    with pytest.raises(StreamCutError):
+        over_http(raw, make)
+
+
+@pytest.mark.parametrize("behind", ["[DONE]", *block(1, {"type": "text", "text": "late"}), "{oops"])
+def test_what_comes_behind_the_end_changes_nothing(behind):
+    """A message is complete at its `message_stop`, whatever a gateway adds."""
+    assert [{"type": "text", "text": "a"}] == over_http(sse(START, *TEXT, END, STOP, behind))
+
+
+def test_blocks_come_in_order_and_citations_and_signatures_whole():
+    """By index, not by arrival; a citation is added to the ones before it, a signature takes its place."""
+    cited = [{"type": "citations_delta", "citation": {"n": n}} for n in (1, 2)]
+    signed = [{"type": "signature_delta", "signature": s} for s in ("E1", "E2")]
+
+    content = assembled(
+        START, *block(1, {"type": "text", "text": "a"}, *cited),
+        *block(0, {"type": "thinking", "thinking": "", "signature": ""}, *signed), END, STOP,
+    )["content"]  # fmt: skip
+
+    assert [{"type": "thinking", "thinking": "", "signature": "E2"},
+            {"type": "text", "text": "a", "citations": [{"n": 1}, {"n": 2}]}] == content  # fmt: skip
+
+
+def test_the_pieces_of_text_are_handed_on_and_nothing_else():
+    """`on_text` is given words, and an error of its own is not taken for one of the stream."""
+
+    def stop(text):
+        raise KeyError(text)
+
+    pieces = []
+    assembled(
+        START, *TEXT, *block(1, CALL, HALF, {**HALF, "partial_json": "}"}), END, STOP, on_text=pieces.append
+    )
+
+    assert ["a"] == pieces
+    with pytest.raises(KeyError):
+        assembled(START, *TEXT, on_text=stop)
+
+
 def test_blocks_of_each_known_kind():
     """Thinking with its signature, text with citations, a call with and without arguments, a compaction."""
     call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}, "caller": {"type": "direct"}}
@@ -226,7 +357,14 @@ def test_any_input_is_put_together_from_any_pieces(given_input, size):
 
 def test_the_events_are_left_alone():
     """Assembling does not write into the events that it was given."""
-    events = [START, *block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "a"}), END, STOP]
+    more = {"type": "message_delta", "delta": {"container": {"id": "c"}}, "usage": {"output_tokens": 6}}
+    events = [
+        START,
+        *block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "a"}),
+        more,
+        END,
+        STOP,
+    ]
     before = json.dumps(events)
 
     assembled(*events)
