@@ -69,11 +69,11 @@ def first_change(known: Sequence[Known], sent: Sequence[Any], offset: int = 0) -
     """
     was = list(_blocks([(one.message, one.given) for one in known], offset))
     now = list(_blocks([(message, False) for message in sent], offset))
-    was, now = _without_seam(known, was), now
+    was, now = _without_seam(known, was, now)
     was, now = _after_compaction(was, now)
     for at, old in enumerate(was):
         new = now[at] if at < len(now) else None
-        if new is None or new.role != old.role or not same(new.form, old.form):
+        if new is None or new.role != old.role or not _alike(old, new):
             return _turn_change(was, now, at) if old.given else _prefix_change(old, new, offset + len(sent))
     return None
 
@@ -101,14 +101,15 @@ def form_of(block: Any) -> Any:
     """Return a content block without what does not count."""
     if not isinstance(block, dict):
         return block
-    form = {key: value for key, value in block.items() if key != "cache_control"}
+    form = {key: value if key == "input" else _clean(value) for key, value in block.items()}
+    form = {key: value for key, value in form.items() if key != "cache_control" and value is not None}
     if form.get("caller") == {"type": "direct"}:
         del form["caller"]
     kind = form.get("type")
     if kind == "text" and isinstance(form.get("text"), str):
         form["text"] = form["text"].strip()
-        if form.get("citations", 0) is None:
-            del form["citations"]
+    elif kind == "thinking":
+        form.pop("estimated_tokens", None)
     elif kind == "tool_result":
         content = form.pop("content", None)
         listed = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
@@ -120,11 +121,17 @@ def form_of(block: Any) -> Any:
     return form
 
 
+def _clean(value: Any) -> Any:
+    """Return a value without cache markers and null fields, at any depth."""
+    if isinstance(value, dict):
+        kept = {key: item for key, item in value.items() if key != "cache_control" and item is not None}
+        return {key: _clean(item) for key, item in kept.items()}
+    return [_clean(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
 def _plain(block: Any) -> Any:
     """Return a block of a result: its text counts to the last space, unlike that of a message."""
-    if isinstance(block, dict) and block.get("type") == "text":
-        return {key: value for key, value in block.items() if key != "cache_control"}
-    return form_of(block)
+    return block if isinstance(block, dict) and block.get("type") == "text" else form_of(block)
 
 
 def _source(source: Any) -> Any:
@@ -142,7 +149,10 @@ def _forms(content: Any) -> list[Any]:
 def _by_name(tools: Any) -> dict[str, Any]:
     listed = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, (list, tuple)) else []
     kept = [tool for tool in listed if not tool.get("defer_loading")]
-    return {str(t.get("name")): {k: v for k, v in t.items() if k != "cache_control"} for t in kept}
+    return {
+        str(t.get("name")): {k: v for k, v in t.items() if k != "cache_control" and v is not None}
+        for t in kept
+    }
 
 
 def _blocks(messages: Sequence[tuple[Any, bool]], offset: int) -> Iterator[_Placed]:
@@ -152,14 +162,36 @@ def _blocks(messages: Sequence[tuple[Any, bool]], offset: int) -> Iterator[_Plac
             yield from (_Placed(i, j, message.get("role"), form, given) for j, form in enumerate(forms))
 
 
-def _without_seam(known: Sequence[Known], was: list[_Placed]) -> list[_Placed]:
+def _alike(old: _Placed, new: _Placed) -> bool:
+    """Tell whether two blocks are the same; of half an input, only the call that it belongs to counts."""
+    if same(old.form, new.form):
+        return True
+    half = old.given and isinstance(old.form, dict) and isinstance(new.form, dict)
+    if not half or not _is_half(old.form.get("input")):
+        return False
+    return same({**old.form, "input": None}, {**new.form, "input": None})
+
+
+def _is_half(given: Any) -> bool:
+    return isinstance(given, dict) and [*given] == ["INVALID_JSON"]
+
+
+def _without_seam(
+    known: Sequence[Known], was: list[_Placed], now: list[_Placed]
+) -> tuple[list[_Placed], list[_Placed]]:
     """Leave out the seam of a prefill: how the two parts of such a turn are joined is free."""
-    begun = known[-2].message if len(known) > 1 and known[-1].given else None
-    if isinstance(begun, dict) and begun.get("role") == "assistant":
-        own = [at for at, one in enumerate(was) if not one.given]
-        if own and _type(was[own[-1]].form) == "text":
-            return was[: own[-1]]
-    return was
+    begun = known[-2] if len(known) > 1 and known[-1].given else None
+    if begun is None or begun.given or not isinstance(begun.message, dict):
+        return was, now
+    own = [at for at, one in enumerate(was) if not one.given]
+    if begun.message.get("role") != "assistant" or not own or _type(was[own[-1]].form) != "text":
+        return was, now
+    seam = own[-1]
+    rest = was[seam + 1 :]
+    rest = rest[1:] if rest and _type(rest[0].form) == "text" else rest
+    tails = [now[seam + n :] for n in (1, 2)]  # as one text block, or as two
+    fits = next((tail for tail in tails if rest and tail and same(tail[0].form, rest[0].form)), tails[0])
+    return was[:seam] + rest, now[:seam] + fits
 
 
 def _after_compaction(was: list[_Placed], now: list[_Placed]) -> tuple[list[_Placed], list[_Placed]]:

@@ -6,9 +6,15 @@ rewritten turn, dropped or edited thinking, split results, a changed past. `mode
 (development) stops the call with a `GuardError`; `mode="log"` (production) writes one
 warning, without the content of a message unless `show_content` is set.
 
-A turn or a past that it never saw is judged on its pairing alone. For an edit that is meant,
-such as a trimmed list, call `forget(messages)` with the new list before it is sent, or let a
-rule pass with `allow`.
+A turn or a past that it never saw is judged on its pairing alone, and so is a conversation of
+nothing but text: words are no evidence of where a turn came from. What is not found for that
+reason is listed in `memory.py`. For an edit that is meant, such as a trimmed list, call
+`forget(messages)` with the new list before it is sent (`ContextBudget.around` takes it as
+`on_trim`), or let a rule pass with `allow`.
+
+Does not look at batches, nor at a request that goes on with a thread (`thread: continue`, as
+the tool runner of `client.beta` sends it): the provider holds the list of that, the request
+only what is new.
 
 Works on the sync and the async client, on JSON and on streams, which it reads along and
 never ahead of the caller. Never changes a request or a response; a fault of its own is
@@ -42,6 +48,9 @@ from loop.walker import Finding, check
 
 log = logging.getLogger(__name__)
 PATH, COUNT_PATH = "/v1/messages", "/v1/messages/count_tokens"
+DELTAS = frozenset(
+    f"{name}_delta" for name in ("text", "thinking", "signature", "input_json", "citations", "compaction")
+)
 LARGEST = 64 << 20  # bytes of one response; a longer one is not remembered
 
 
@@ -52,8 +61,13 @@ class GuardError(Exception):
         self.findings = tuple(findings)
         self.rule, self.path = findings[0].rule, findings[0].path
         self.diff = next((one.diff for one in findings if isinstance(one, Change)), "")
-        lines = [f"{one.rule} at {one.path}: {one.text}" for one in self.findings]
-        super().__init__("\n".join(["the message list was not sent", *lines, *filter(None, [self.diff])]))
+        super().__init__("\n".join(["the message list was not sent", *self.lines]))
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the findings, one a line, and the diff."""
+        found = [f"{one.rule} at {one.path}: {one.text}" for one in self.findings]
+        return [*found, *filter(None, [self.diff])]
 
 
 class MessageGuard(Middleware):
@@ -106,6 +120,9 @@ class MessageGuard(Middleware):
             body = {**_mapping(request.json), **_mapping(request.options.extra_json)}
             if not isinstance(body.get("messages"), list):
                 return None
+            if _mapping(body.get("thread")).get("type") == "continue":
+                log.debug("the guard does not judge a request that goes on with a thread")
+                return None
             sent, findings = self._judge(body)
         except Exception:  # whatever is wrong here, the request may be right
             log.debug("the guard could not read a request", exc_info=True)
@@ -136,7 +153,7 @@ class MessageGuard(Middleware):
             rows = [{**row, "text": one.text, "diff": getattr(one, "diff", "")}
                     for row, one in zip(rows, findings, strict=True)]  # fmt: skip
         extra = {"guard": {"findings": rows, "messages": len(body["messages"])}}
-        words = f"\n{GuardError(findings)}" if self._shows else ""
+        words = "\n" + "\n".join(GuardError(findings).lines) if self._shows else ""
         log.warning("message list: %s at %s (findings: %d)%s", findings[0].rule, findings[0].path,
                     len(findings), words, extra=extra)  # fmt: skip
 
@@ -217,7 +234,10 @@ def _content(headers: httpx2.Headers, raw: bytes, read: bool) -> list[Any]:
         assembly = Assembly()
         for event in Stream.raw_events(response):
             if event.data:
-                assembly.add(json.loads(event.data))
+                data = json.loads(event.data)
+                if data.get("type") == "content_block_delta" and data["delta"]["type"] not in DELTAS:
+                    raise TypeError("a kind of delta that the SDK may not pass on")
+                assembly.add(data)
         reply = assembly.message()
     if not isinstance(reply["content"], list):
         raise TypeError("no content array")

@@ -2,6 +2,9 @@
 
 Such a model records in each thinking block what stood before it, and an edit of that makes
 the block invalid. Judged by the name alone, in any provider's spelling.
+
+Does not ask the provider, does not know which models exist or what else they take, and does not
+tell whether an account enforces the check: a model of that kind may let an edit pass.
 https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-29)
 """
 
