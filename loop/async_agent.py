@@ -6,7 +6,10 @@ turn is in, nothing of it is; after that, each of its calls is answered, with wh
 returned or with a result that says it was interrupted.
 
 Does not retry, does not store, does not trim. A thread whose tool hangs is left behind, as
-in `dispatch.py`, and does not keep the process from ending.
+in `dispatch.py`, and does not keep the process from ending. Two faults of an `async def`
+tool cannot be made good here: one that blocks instead of awaiting stops the event loop, and
+with it the clock that would answer it (such a tool should be a plain function); and one that
+swallows its cancellation is answered on time, but `asyncio.run()` waits for it at its end.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pytest
 
 from loop import agent
 from loop.agent import Limits
-from loop.async_agent import append_turn, async_caller, run
+from loop.async_agent import append_turn, async_caller, run, run_concurrently
 from loop.call import caller
 from loop.desk import Desk
 from loop.dispatch import ToolError
@@ -209,6 +209,106 @@ def test_a_hung_plain_tool_does_not_keep_the_process_from_ending():
         "done\n"
         == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20).stdout
     )
+
+
+def test_a_tool_that_swallows_its_cancellation_is_answered_on_time():
+    """The run goes on without it; what it returns in the end changes neither the answer nor the results."""
+    swallowed = []
+
+    async def deaf(call):
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            try:
+                await asyncio.sleep(until - time.monotonic())
+            except asyncio.CancelledError:
+                swallowed.append(call["name"])
+        return "late"
+
+    async def play():
+        messages, began = ask(), time.monotonic()
+        call = model(("tool_use", USES[:1]), ("end_turn", [TEXT]))
+
+        async def step(messages, content, dispatch, save):
+            return await append_turn(messages, content, dispatch, save, timeout=0.1)
+
+        outcome = await run(messages, call=call, dispatch=deaf, append_turn=step)
+        took, before = time.monotonic() - began, copy.deepcopy(messages)
+        await asyncio.sleep(0.6)
+        assert before == messages
+        return outcome, took, messages
+
+    outcome, took, messages = asyncio.run(play())
+
+    assert "end_turn" == outcome.ending
+    assert took < 0.4
+    assert ["tool_A"] == swallowed
+    assert "no answer within 0.1 seconds" in messages[2]["content"][0]["content"]
+    assert [] == check(messages)
+
+
+@pytest.mark.parametrize("ended_by", ["timeout", "cancellation"])
+def test_late_results_do_not_change_what_was_settled(ended_by):
+    """`done` is what it was when the time was up, and each task that was still there was cancelled."""
+    cancelled = []
+
+    async def late(call):
+        if call["name"] == "tool_A":
+            return "ok"
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            cancelled.append(call["name"])
+            if call["name"] == "tool_B":
+                raise
+        return "late"
+
+    async def play():
+        done = {}
+        task = asyncio.ensure_future(
+            run_concurrently(USES, late, done, 0.05 if ended_by == "timeout" else 30)
+        )
+        if ended_by == "cancellation":
+            await asyncio.sleep(0.05)
+            task.cancel()
+        await asyncio.wait([task])
+        before = copy.deepcopy(done)
+        await asyncio.sleep(0.05)
+        assert before == done
+        return done, asyncio.all_tasks() - {asyncio.current_task()}
+
+    done, left = asyncio.run(play())
+
+    assert {"content": "ok"} == done["toolu_0A"]
+    assert ({"toolu_0A"} if ended_by == "cancellation" else {u["id"] for u in USES}) == set(done)
+    assert ["tool_B", "tool_C"] == sorted(cancelled)
+    assert set() == left
+
+
+def test_a_thread_that_comes_back_late_disturbs_nobody(monkeypatch):
+    """Neither the event loop, while it runs, nor a loop that was closed in the meantime hears of it."""
+    heard, free, ended = [], threading.Event(), threading.Event()
+    monkeypatch.setattr(threading, "excepthook", heard.append)
+
+    def waits(call):
+        free.wait(5)
+        threading.Timer(0.1, ended.set).start()
+        return "late"
+
+    async def play(stays):
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
+        await append_turn(ask(), USES[:1], waits, timeout=0.05)
+        if stays:
+            free.set()
+            await asyncio.sleep(0.2)
+
+    asyncio.run(play(stays=True))
+    free.clear()
+    ended.clear()
+    asyncio.run(play(stays=False))
+    free.set()
+    ended.wait(5)
+
+    assert [] == heard
 
 
 @pytest.mark.parametrize("dispatch", ["async", "plain"])
