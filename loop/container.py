@@ -19,7 +19,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from loop.from_openai import DATA, Converted, Loss, from_openai, input_of
+from loop.from_openai import DATA, Converted, Loss, from_openai, input_of, readable
 from loop.turns import Block, Message
 from loop.walker import same
 
@@ -29,22 +29,30 @@ __all__ = ["Converted", "Loss", "from_openai", "to_openai"]
 def to_openai(
     messages: list[Message], system: str | None = None, arguments: Mapping[str, str] | None = None
 ) -> Converted:
-    """Return a list of the Messages API in the OpenAI-style container."""
+    """Return a list of the Messages API in the OpenAI-style container.
+
+    Raises `ValueError` for what is no message.
+    """
     out = Converted(system=system)
     if system is not None:
         out.messages.append({"role": "system", "content": system})
-    elif messages and messages[0]["role"] == "system":
-        out.lose("messages[0]", "comes back as the top-level system prompt")
     for i, message in enumerate(messages):
-        path, before = f"messages[{i}]", out.messages[-1]["role"] if out.messages else None
-        out.only(message, path, "role", "content")
-        if message["role"] == "assistant":
-            _assistant_to(message["content"], path, out, arguments or {})
-        elif isinstance(message["content"], str):
-            out.messages.append({"role": message["role"], "content": message["content"]})
-        else:
-            _user_to(message, path, out, behind_tools=before == "tool")
+        with readable(f"messages[{i}]"):
+            _message_to(message, f"messages[{i}]", out, arguments or {})
+    if system is None and messages and messages[0]["role"] == "system":
+        out.lose("messages[0]", "comes back as the top-level system prompt")
     return out
+
+
+def _message_to(message: Message, path: str, out: Converted, arguments: Mapping[str, str]) -> None:
+    before = out.messages[-1]["role"] if out.messages else None
+    out.only(message, path, "role", "content")
+    if message["role"] == "assistant":
+        _assistant_to(message["content"], path, out, arguments)
+    elif isinstance(message["content"], str):
+        out.messages.append({"role": message["role"], "content": message["content"]})
+    else:
+        _user_to(message, path, out, behind_tools=before == "tool")
 
 
 def _assistant_to(content: Any, path: str, out: Converted, arguments: Mapping[str, str]) -> None:
@@ -56,7 +64,7 @@ def _assistant_to(content: Any, path: str, out: Converted, arguments: Mapping[st
         where = f"{path}.content[{j}]"
         if block.get("type") == "tool_use":
             out.only(block, where, "type", "id", "name", "input")
-            calls.append(_call_to(block, arguments.get(str(block.get("id")))))
+            calls.append(_call_to(block, where, arguments.get(str(block.get("id"))), out))
         elif block.get("type") == "text":
             out.only(block, where, "type", "text")
             parts.append({"type": "text", "text": block["text"]})
@@ -73,8 +81,10 @@ def _assistant_to(content: Any, path: str, out: Converted, arguments: Mapping[st
         out.lose(path, "nothing of this turn can be held there: left out")
 
 
-def _call_to(block: Block, original: str | None) -> dict[str, Any]:
+def _call_to(block: Block, path: str, original: str | None, out: Converted) -> dict[str, Any]:
     text = json.dumps(block["input"], ensure_ascii=False)
+    if input_of(text) != block["input"]:
+        out.lose(f"{path}.input", "is no JSON object, and comes back as another")
     if original is not None and same(input_of(original), block["input"]):
         text = original
     return {

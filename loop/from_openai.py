@@ -1,13 +1,20 @@
 """From the OpenAI-style container to the list of the Messages API; see `container.py` for both ways.
 
 Holds what both directions share: what a conversion gives, and how an argument string is read.
+
+Does not judge the list, repair it or send it, and guesses at nothing: what the other side
+cannot hold is a `Loss`, and what is no message at all a `ValueError` that names its place.
+It reads the messages of chat completions: no items of the Responses API, no `function` role,
+no custom tools (their calls become calls without a name).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -45,26 +52,39 @@ class Converted:
             self.lose(f"{path}.{key}", "left out: no such field there")
 
 
+@contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Turn what an odd message makes of a conversion into a `ValueError` that names its place."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError) as error:
+        raise ValueError(f"{path} is no message that can be converted: {error!r}") from error
+
+
 def from_openai(messages: list[Message]) -> Converted:
-    """Return a list of the OpenAI-style container as one of the Messages API."""
+    """Return a list of the OpenAI-style container as one of the Messages API.
+
+    Raises `ValueError` for what is no message.
+    """
     out, rows = Converted(), list(enumerate(messages))
-    if (
-        messages
-        and _ROLES.get(messages[0].get("role")) == "system"
-        and isinstance(messages[0]["content"], str)
-    ):
-        _user_from(messages[0], "messages[0]", out, behind_tools=False)
+    for i, message in rows:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise ValueError(f"messages[{i}] is no message that can be converted: it has no role")
+    first = messages[0] if messages else {}
+    if _ROLES.get(first.get("role")) == "system" and isinstance(first.get("content"), str):
+        _user_from(first, "messages[0]", out, behind_tools=False)
         out.system, rows = out.messages.pop()["content"], rows[1:]
-    for role, group in groupby(rows, lambda row: row[1].get("role")):
+    for role, group in groupby(rows, lambda row: row[1]["role"]):
         if role == "tool":
             out.messages.append({"role": "user", "content": [_result_from(m, i, out) for i, m in group]})
             continue
         for i, message in group:
-            if role == "assistant":
-                _assistant_from(message, f"messages[{i}]", out)
-            else:
-                behind = i > 0 and messages[i - 1].get("role") == "tool"
-                _user_from(message, f"messages[{i}]", out, behind)
+            with readable(f"messages[{i}]"):
+                if role == "assistant":
+                    _assistant_from(message, f"messages[{i}]", out)
+                else:
+                    behind = i > 0 and messages[i - 1]["role"] == "tool"
+                    _user_from(message, f"messages[{i}]", out, behind)
     return out
 
 
@@ -72,7 +92,8 @@ def _result_from(message: Message, i: int, out: Converted) -> Block:
     path, content = f"messages[{i}]", message.get("content")
     out.only(message, path, "role", "tool_call_id", "content")
     if isinstance(content, list):
-        content = _parts_from(content, path, out)
+        with readable(path):
+            content = _parts_from(content, path, out)
     elif not isinstance(content, str):
         out.lose(f"{path}.content", "no content comes back as an empty text")
         content = ""
@@ -116,10 +137,17 @@ def input_of(text: Any) -> dict[str, Any]:
     https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming
     """
     try:
-        value = json.loads(text) if str(text).strip() else {}
-    except (TypeError, ValueError):
+        value = json.loads(text, parse_constant=_finite, parse_float=_finite) if str(text).strip() else {}
+    except (TypeError, ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"INVALID_JSON": text}
+
+
+def _finite(text: str) -> float:
+    """Return the number; NaN and the infinities, `1e999` included, have no form in JSON."""
+    if not math.isfinite(float(text)):
+        raise ValueError(f"{text} is no JSON")
+    return float(text)
 
 
 def _user_from(message: Message, path: str, out: Converted, behind_tools: bool) -> None:
@@ -133,8 +161,10 @@ def _user_from(message: Message, path: str, out: Converted, behind_tools: bool) 
         out.messages[-1]["content"] += content
         if not content:
             out.lose(path, "an empty message is left out")
-    elif role:
+    elif role and isinstance(content, (str, list)):
         out.messages.append({"role": role, "content": content})
+    elif role:
+        out.lose(f"{path}.content", "no content: the message is left out")
 
 
 def _parts_from(parts: list[Any], path: str, out: Converted) -> list[Block]:
@@ -147,8 +177,12 @@ def _part_from(part: dict[str, Any], path: str, out: Converted) -> Iterator[Bloc
         yield {"type": "text", "text": part["text"]}
     elif part.get("type") == "image_url":
         out.only(part, path, "type", "image_url")
-        out.only(part["image_url"], f"{path}.image_url", "url")
-        url = part["image_url"]["url"]
+        image: Any = part.get("image_url")
+        if isinstance(image, str):
+            out.lose(f"{path}.image_url", "comes back as an object with a url")
+            image = {"url": image}
+        out.only(image, f"{path}.image_url", "url")
+        url = image["url"]
         data = DATA.match(url)
         source = (
             {"type": "base64", "media_type": data[1], "data": data[2]}

@@ -86,7 +86,11 @@ def test_arguments_go_back_verbatim():
     assert '{"b": 2}' == again[1]["tool_calls"][0]["function"]["arguments"]
 
 
-@pytest.mark.parametrize("text", ["", "{half", "[1]", '"text"', "null", None])
+DEEP = '{"a":' + "[" * 100_000 + "]" * 100_000 + "}"
+NO_JSON = ['{"a":NaN}', '{"a": -Infinity }', '{"a":1e999}', DEEP]
+
+
+@pytest.mark.parametrize("text", ["", "{half", "[1]", '"text"', "null", None, *NO_JSON], ids=lambda text: str(text)[:12])
 def test_arguments_that_are_no_object(text):
     """They are wrapped, not guessed at; the string itself goes back as it came where it is one."""
     call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": text}}
@@ -135,6 +139,92 @@ def test_what_cannot_be_held_is_reported_with_its_path(path):
 
     assert path in [loss.path for loss in there.losses]
     assert pairs_of(LOST[path]) == pairs_there(there.messages)
+
+
+@pytest.mark.parametrize(
+    ("path", "what", "messages"),
+    [
+        ("messages[0]", "comes back as the top-level system prompt",
+         [{"role": "system", "content": "You are a desk."}, said(TEXT)]),
+        ("messages[0].content[1]", "stands in front of the calls there", [turn(USE, TEXT)]),
+        ("messages[0].content[0].source", "comes back as base64",
+         [said({"type": "image", "source": {"type": "url", "url": "data:image/png;base64,aGk="}})]),
+        ("messages[0].content[0].input", "is no JSON object, and comes back as another",
+         [turn({**USE, "input": {"a": float("nan")}})]),
+        ("messages[0].content[0].input", "is no JSON object, and comes back as another",
+         [turn({**USE, "input": None})]),
+    ],
+)  # fmt: skip
+def test_what_comes_back_as_something_else_is_reported(path, what, messages):
+    """The place and the reason are named, and the list that comes back really is another."""
+    there = to_openai(messages)
+
+    assert (path, what) in [(loss.path, loss.what) for loss in there.losses]
+    assert messages != from_openai(there.messages).messages
+
+
+def test_a_system_prompt_beside_a_system_message_is_no_loss():
+    """Where the top-level prompt stands in front, a system message of the list comes back as one."""
+    messages = [{"role": "system", "content": "And hurry."}, said(TEXT)]
+
+    back, losses = there_and_back(messages, "You are a desk.")
+
+    assert ([], messages, "You are a desk.") == (losses, back.messages, back.system)
+
+
+NESTED = json.loads("[" * 900 + "]" * 900)
+for _ in range(200):
+    NESTED = [[[[[[[[[[NESTED]]]]]]]]]]
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["x", None, {}, {"role": "user"}, {"role": "user", "content": None}, {"role": "assistant"},
+     {"role": "assistant", "content": 5}, said("x"), said({"type": "text"}), turn("x"),
+     turn({"type": "text"}), said({"type": "tool_result"}), said({"type": "image", "source": "x"}), {"content": "x"},
+     turn({"type": "tool_use", "id": "toolu_1", "name": "look"}), turn({**USE, "input": NESTED})],
+)  # fmt: skip
+def test_what_is_no_message_is_named_by_its_place(message):
+    """No error of Python's own comes out of a list of odd shape."""
+    with pytest.raises(ValueError, match=r"messages\[1\] is no message that can be converted"):
+        to_openai([said(TEXT), message])
+
+
+def calling(*calls):
+    """Return an assistant message of the other side."""
+    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["x", None, {}, {"content": "x"}, {"role": ["user"], "content": "x"}, calling("x"), calling(None),
+     calling({"id": "c", "function": "look"}), said("x"), said({"type": "text"}), said({"type": "image_url"}),
+     said({"type": "image_url", "image_url": {}}), said({"type": "image_url", "image_url": {"url": 5}}),
+     {"role": "assistant", "content": None, "tool_calls": 5},
+     {"role": "tool", "tool_call_id": "c", "content": [{"type": "text"}]}],
+)  # fmt: skip
+def test_what_is_no_message_of_the_other_side_is_named_by_its_place(message):
+    """The same from there."""
+    with pytest.raises(ValueError, match=r"messages\[1\] is no message that can be converted"):
+        from_openai([{"role": "user", "content": "Why?"}, message])
+
+
+@pytest.mark.parametrize("role", ["system", "user", "developer"])
+@pytest.mark.parametrize("more", [{}, {"content": None}])
+def test_a_message_without_content_is_a_loss(role, more):
+    """It is left out, and said to be; nothing without content is sent on."""
+    here = from_openai([{"role": role, **more}, {"role": "user", "content": "Why?"}])
+
+    assert [{"role": "user", "content": "Why?"}] == here.messages
+    assert "messages[0].content" in [loss.path for loss in here.losses]
+
+
+def test_an_image_that_is_a_plain_url_is_carried():
+    """A string in the place of the object is read as its URL, and reported."""
+    here = from_openai([said({"type": "image_url", "image_url": "https://example.invalid/a.png"})])
+
+    assert {"type": "url", "url": "https://example.invalid/a.png"} == here.messages[0]["content"][0]["source"]
+    assert ["messages[0].content[0].image_url"] == [loss.path for loss in here.losses]
 
 
 def test_images_of_the_user_are_carried():
