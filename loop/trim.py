@@ -8,7 +8,8 @@ pairs stay and only the *content* of old results is cleared.
 A list is a new one, never the one that was given. On models that check what stands before a
 thinking block, every thinking block behind the first change would be refused: those are
 dropped too, all of them, so that what is left is an unbroken run. What was taken out is in
-the return value. A guard that watches the list wants to be told: `guard.forget(messages)`.
+the return value. A guard that watches the list has to be told: `guard.forget(messages)`, or
+`budget.around(call, on_trim=guard.forget)`.
 
 Does not summarise, does not store (the store keeps everything; this renders a subset) and
 does not call a model.
@@ -88,7 +89,7 @@ def clear_results(messages: list[Message], keep: int, model: str, text: str = CL
     for i in answers[: max(0, len(answers) - keep)]:
         blocks = list(messages[i]["content"])
         for j, block in enumerate(blocks):
-            if block.get("type") == "tool_result" and len(json.dumps(block.get("content"))) > len(text) + 2:
+            if block.get("type") == "tool_result" and _length(block.get("content")) > _length(text):
                 blocks[j] = {**block, "content": text}
                 cleared.append((i, j))
         trimmed[i] = {**messages[i], "content": blocks}
@@ -97,13 +98,19 @@ def clear_results(messages: list[Message], keep: int, model: str, text: str = CL
     return Trimmed(kept, cleared=paths, thinking=thinking)
 
 
+def _length(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False, default=repr))
+
+
 @dataclass
 class ContextBudget:
     """Counts the list before each call and acts at a threshold, so that it never meets the window.
 
     At `act_at` of the window it clears old results, or trims if that is not enough, down to
     `aim` of it: far enough to leave the list alone for a while, since every change costs the
-    cache and, on some models, the thinking. `events` keeps what was done.
+    cache and, on some models, the thinking. Where the aim is out of reach it goes as near as it
+    can, and refuses only a list that neither way brings under the window. `events` keeps what
+    was done.
     """
 
     window: int
@@ -115,23 +122,35 @@ class ContextBudget:
     events: list[Trimmed] = field(default_factory=list)
 
     def fit(self, messages: list[Message]) -> Trimmed:
-        """Return the list as it can be sent. Raises `TrimError`."""
+        """Return the list as it can be sent. Raises `TrimError` if the window itself cannot be met."""
         if self.count(messages) < self.act_at * self.window:
             return Trimmed(list(messages))
         aim = int(self.aim * self.window)
         cleared = clear_results(messages, self.keep, self.model)
         if self.count(cleared.messages) <= aim:
             return cleared
-        return trim_to_tokens(messages, aim, self.model, self.count)
+        trimmed = _without(messages, _units(messages, self.model), self.model)
+        if self.count(trimmed.messages) <= aim:
+            return trim_to_tokens(messages, aim, self.model, self.count)
+        nearest = min(cleared, trimmed, key=lambda made: self.count(made.messages))
+        if self.count(nearest.messages) > self.window:
+            return trim_to_tokens(messages, self.window, self.model, self.count)  # raises, with the reason
+        return nearest
 
-    def around(self, call: Call) -> Call:
-        """Return a call step that first makes the list fit, in place: the loop goes on with what was sent."""
+    def around(self, call: Call, on_trim: Callable[[list[Message]], Any] | None = None) -> Call:
+        """Return a call step that first makes the list fit, in place: the loop goes on with what was sent.
+
+        `on_trim` is given the new list before it is sent. With a `MessageGuard` on the client it
+        has to be `guard.forget`, or the guard takes the missing past for a mistake.
+        """
 
         def fitted(messages: list[Message]) -> Reply:
             trimmed = self.fit(messages)
             if trimmed.changed:
                 self.events.append(trimmed)
                 messages[:] = trimmed.messages
+                if on_trim is not None:
+                    on_trim(messages)
             return call(messages)
 
         return fitted

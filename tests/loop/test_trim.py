@@ -4,14 +4,18 @@ import copy
 import json
 from functools import cache
 
+import anthropic
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassettes.stand_in import Request, Settings, answer
+from cassettes.stand_in import BASE_URL, Request, Settings, answer, transport
 from cassettes.stand_in.profiles import profiles
 from loop import desk
 from loop.agent import Limits, run
+from loop.call import caller
+from loop.guard import GuardError, MessageGuard
 from loop.models import checks_prefix
 from loop.trim import (
     CLEARED,
@@ -239,11 +243,6 @@ def test_a_whole_exchange_goes_only_with_its_question():
     messages = [USER, TURN, *second, {"role": "user", "content": "Third?"}]
 
     assert [USER, TURN, messages[-1]] == trim_to_turns(messages, 1, "claude-opus-5").messages
-    assert (
-        [USER, messages[-1]] == trim_to_turns(messages[:2] + messages[-1:], 0, "claude-opus-5").messages
-        if 0
-        else True
-    )
 
 
 def test_a_budget_that_would_cut_a_pair_is_refused_with_the_reason():
@@ -322,3 +321,112 @@ def test_calls_of_is_not_confused_by_trimming():
 
     assert ["toolu_3a", "toolu_3b"] == [call["id"] for call in calls_of(left[1]["content"])]
     assert ["toolu_3a", "toolu_3b"] == [block["tool_use_id"] for block in left[2]["content"]]
+
+
+@pytest.mark.parametrize(
+    "text", ["[cleared]", "[gelöscht, Größe]", '[cleared; call "x" again]', "\n\t\\", ""]
+)
+def test_clearing_twice_is_clearing_once_whatever_the_text(text):
+    """Letters beyond ASCII and quotes are as long as they look: nothing is cleared a second time."""
+    messages = [USER, *pair(1), *pair(2)]
+    once = clear_results(messages, 1, "claude-opus-5-5", text=text)
+
+    assert 2 == len(once.cleared)
+    assert not clear_results(once.messages, 1, "claude-opus-5-5", text=text).changed
+
+
+WORDS = {"role": "user", "content": "w" * 3400}
+
+
+@pytest.mark.parametrize("rest", [[], pair(1, 1)])
+def test_an_aim_out_of_reach_is_no_reason_to_stop_below_the_window(rest):
+    """What has to stay is over the aim and under the window: the list goes on as it is."""
+    messages = [WORDS, *rest]
+    size = about_tokens(messages)
+    budget = ContextBudget(window=int(size / 0.9), model="claude-opus-5")
+
+    assert messages == budget.fit(messages).messages
+
+
+def test_an_aim_out_of_reach_is_approached():
+    """Of clearing and trimming, what leaves less is done; over the window it is refused, with the window."""
+    messages = [{"role": "user", "content": "w" * 2600}, *(m for n in range(4) for m in pair(n, 400))]
+    size = about_tokens(messages)
+    budget = ContextBudget(window=size, model="claude-opus-5")
+    least = about_tokens([messages[0], *messages[-2:]])
+
+    assert 0.5 * size < least < size
+    assert least == about_tokens(budget.fit(messages).messages)
+    with pytest.raises(TrimError, match=f"come to {least} tokens; the limit is {least - 1}"):
+        ContextBudget(window=least - 1, model="claude-opus-5").fit(messages)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_budget_under_a_guard(told):
+    """With `on_trim=guard.forget` a list that was made to fit goes out; without it the guard stops it."""
+    guard = MessageGuard()
+    client = anthropic.Anthropic(
+        api_key="none",
+        base_url=BASE_URL,
+        middleware=[guard],
+        http_client=httpx2.Client(transport=transport()),
+    )
+    model = "claude-haiku-5-5"
+    params = {"max_tokens": 4096, "thinking": MODES[model], "system": desk.SYSTEM, "tools": desk.TOOLS}
+    budget = ContextBudget(window=5000, model=model)
+    call = budget.around(caller(client, model=model, **params), on_trim=guard.forget if told else None)
+    messages = []
+
+    def talk():
+        for question in QUESTIONS * 2:
+            messages.append({"role": "user", "content": question})
+            run(messages, call=call, dispatch=desk.Desk(wait=0).dispatch)
+
+    if told:
+        talk()
+        assert len(budget.events) > 1
+        assert (0, True) == (guard.counts["found"], guard.counts["linked"] > 5)
+    else:
+        with pytest.raises(GuardError, match=r"changed-prefix|rewritten-turn"):
+            talk()
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5", "claude-opus-5-5"])
+def test_the_last_words_stay_and_so_does_what_is_under_way(model):
+    """In the middle of a run: first question, last question, the newest pair, and nothing else."""
+    last = {"role": "user", "content": "And this one?"}
+    messages = [USER, *pair(1), TURN, {"role": "user", "content": "Second?"}, TURN, last, *pair(2), *pair(3)]
+
+    trimmed = trim_to_turns(messages, 1, model)
+
+    kinds = [[b["type"] for b in m["content"]] for m in trimmed.messages[2:]]
+    assert [USER, last] == trimmed.messages[:2]
+    assert [b["id"] for b in pair(3)[0]["content"] if "id" in b] == [
+        b["id"] for b in trimmed.messages[2]["content"] if "id" in b
+    ]
+    assert (4, ["tool_result"] * 2) == (len(trimmed.messages), kinds[1])
+    with pytest.raises(TrimError, match="1 assistant turns; the limit is 0"):
+        trim_to_turns(messages, 0, model)
+
+
+def test_a_compaction_never_goes():
+    """It holds all that came before it: refused rather than trimmed away, beside calls and alone."""
+    summary = {"type": "compaction", "content": "All so far."}
+    answer_to = {"role": "user", "content": "Second?"}
+    alone = [USER, {"role": "assistant", "content": [summary]}, answer_to, TURN, answer_to]
+    turn, answers = pair(1)
+    beside = [USER, {"role": "assistant", "content": [summary, *turn["content"]]}, answers, *pair(2)]
+
+    for messages in (alone, beside):
+        assert messages[1] in trim_to_turns(messages, 1 if messages is alone else 2, "claude-opus-5").messages
+    with pytest.raises(TrimError):
+        trim_to_turns(alone, 0, "claude-opus-5")
+    with pytest.raises(TrimError):
+        trim_to_turns(beside, 1, "claude-opus-5")
+
+
+def test_thinking_at_the_first_change_is_dropped_too():
+    """A turn whose own results were cleared keeps its thinking; the next one does not."""
+    messages = [USER, *pair(1), *pair(2)]
+
+    assert ("messages[3].content[0]",) == clear_results(messages, 1, "claude-opus-5-5").thinking
