@@ -90,7 +90,9 @@ DEEP = '{"a":' + "[" * 100_000 + "]" * 100_000 + "}"
 NO_JSON = ['{"a":NaN}', '{"a": -Infinity }', '{"a":1e999}', DEEP]
 
 
-@pytest.mark.parametrize("text", ["", "{half", "[1]", '"text"', "null", None, *NO_JSON], ids=lambda text: str(text)[:12])
+@pytest.mark.parametrize(
+    "text", ["", "{half", "[1]", '"text"', "null", None, *NO_JSON], ids=lambda text: str(text)[:12]
+)
 def test_arguments_that_are_no_object(text):
     """They are wrapped, not guessed at; the string itself goes back as it came where it is one."""
     call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": text}}
@@ -181,8 +183,9 @@ for _ in range(200):
     "message",
     ["x", None, {}, {"role": "user"}, {"role": "user", "content": None}, {"role": "assistant"},
      {"role": "assistant", "content": 5}, said("x"), said({"type": "text"}), turn("x"),
-     turn({"type": "text"}), said({"type": "tool_result"}), said({"type": "image", "source": "x"}), {"content": "x"},
-     turn({"type": "tool_use", "id": "toolu_1", "name": "look"}), turn({**USE, "input": NESTED})],
+     turn({"type": "text"}), said({"type": "tool_result"}), said({"type": "image", "source": "x"}),
+     {"content": "x"}, turn({"type": "tool_use", "id": "toolu_1", "name": "look"}),
+     turn({**USE, "input": NESTED})],
 )  # fmt: skip
 def test_what_is_no_message_is_named_by_its_place(message):
     """No error of Python's own comes out of a list of odd shape."""
