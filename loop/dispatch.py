@@ -9,6 +9,7 @@ Does not touch the message list and does not retry.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import threading
@@ -42,7 +43,7 @@ def run_concurrently(
     threads = [threading.Thread(target=_settle, args=(done, call, dispatch), daemon=True) for call in calls]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + min(timeout, threading.TIMEOUT_MAX)
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     return {call["id"]: done.get(call["id"]) or _late(timeout) for call in calls}
@@ -55,7 +56,10 @@ def _late(timeout: float) -> dict[str, Any]:
 
 def _settle(done: Results, call: dict[str, Any], dispatch: Dispatch) -> None:
     try:
-        done[call["id"]] = {"content": _as_text(dispatch(call))}
+        copied = copy.deepcopy(
+            call
+        )  # the block stands in the list: a tool that edits its input rewrites the turn
+        done[call["id"]] = {"content": _as_text(dispatch(copied))}
     except BaseException as error:  # a tool that calls sys.exit() still owes its result
         done[call["id"]] = {"content": safe_text(call["name"], error), "is_error": True}
 

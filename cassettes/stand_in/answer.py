@@ -10,8 +10,9 @@ malformed JSON and methods are not what the lab is about, and are of low confide
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from cassettes.stand_in import reply as envelope
 from cassettes.stand_in.clerk import reply
@@ -130,7 +131,7 @@ def _view(request: Request, settings: Settings, counting: bool = False) -> View:
 
 def _parse(raw: bytes) -> Json:
     try:
-        body = json.loads(raw.decode("utf-8"), parse_constant=_no_number)
+        body = json.loads(raw.decode("utf-8"), parse_constant=_no_number, parse_float=_number)
         json.dumps(body, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise _bad("The request body is not valid JSON: no low surrogate in string") from None
@@ -141,7 +142,12 @@ def _parse(raw: bytes) -> Json:
     return body
 
 
-def _no_number(word: str) -> None:
+def _number(digits: str) -> float:
+    value = float(digits)
+    return value if math.isfinite(value) else _no_number(digits)
+
+
+def _no_number(word: str) -> NoReturn:
     """Python reads NaN and Infinity; JSON has neither."""
     raise ValueError(f"{word} is no JSON value")
 
@@ -196,4 +202,4 @@ def _respond(
 
 
 def _bytes(body: Json) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -23,6 +23,7 @@ from typing import Any, Literal
 from cassettes.stand_in.thought import Dropped
 from cassettes.stand_in.view import Place, Placed, Places, View, join, joined_to_sent, sent_to_joined
 
+LONGEST = 2_000  # characters of a sentence that are looked at; what comes from outside may be any size
 RULEBOOK_DATE = "2026-11-29"
 Confidence = Literal["high", "medium", "low"]
 
@@ -282,7 +283,7 @@ def _said(value: Any) -> str:
 
 def identify(sentence: str) -> Rule | None:
     """Which rule a sentence of the service belongs to, whatever its quotation marks and surroundings."""
-    text = _bare(_message_in(sentence))
+    text = _bare(_message_in(sentence[:LONGEST]))
     for search in (re.fullmatch, re.match, re.search):
         found = [(_weight(t), r) for t, p, r in _patterns() if _found(search, p, t, text)]
         if found:
@@ -329,7 +330,7 @@ def _bare(text: str) -> str:
 
 def locate(sentence: str, messages: list[Any]) -> Places:
     """Both readings of the place that a sentence of the service names."""
-    found = re.search(r"\bmessages\.(\d+)(?:\.content\.(\d+))?", sentence)
+    found = re.search(r"\bmessages\.(\d{1,9})(?:\.content\.(\d{1,9}))?(?!\d)", sentence[:LONGEST])
     if found is None:
         return Places(None, None)
     place: Place = (int(found[1]), int(found[2]) if found[2] else None)

@@ -91,3 +91,17 @@ def test_the_deadline_is_one_for_the_whole_turn(monkeypatch):
     run_concurrently([call("a"), call("b"), call("c")], lambda c: "ok", timeout=10)
 
     assert [8.0, 5.0, 0.0] == waits
+
+
+def test_a_tool_that_edits_its_input_does_not_rewrite_the_turn():
+    """The call block stands in the list, so a tool is given a copy of it."""
+    block = {**call("a"), "input": {"ids": [1]}}
+
+    run_concurrently([block], lambda c: c["input"].pop("ids"))
+
+    assert {"ids": [1]} == block["input"]
+
+
+def test_no_bound_at_all_is_a_bound():
+    """An infinite timeout is taken as the longest wait that there is."""
+    assert "ok" == run_concurrently([call("a")], lambda c: "ok", timeout=float("inf"))["a"]["content"]

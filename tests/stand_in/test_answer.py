@@ -361,3 +361,25 @@ def test_a_signature_cut_to_nothing(text: str, rule: str) -> None:
     found = rulebook.identify(got["error"]["message"])
     assert found is not None
     assert found.id == rule
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(" * 3000 + ")" * 3000, "[", "^[0-9]{4}$"], ids=["nested", "broken", "ordinary"]
+)
+def test_any_pattern_of_a_tool_is_borne(pattern: str) -> None:
+    """A pattern that cannot be compiled, and a number of thousands of digits, end in no exception."""
+    field = {"type": "string", "pattern": pattern}
+    number = {"type": "integer"}
+    schema = {"type": "object", "properties": {"a": field, "n": number}, "required": ["a", "n"]}
+    tools = [{"name": "look", "description": "Look at parcels.", "input_schema": schema}]
+    got = post(body([{"role": "user", "content": f"Look at parcels {'9' * 5000}"}], tools=tools))
+    assert got["type"] == "message"
+
+
+@pytest.mark.parametrize("place", ["path", "header"])
+def test_a_lone_surrogate_outside_the_body_is_borne(place: str) -> None:
+    """What a client puts into a path or a header gets an envelope too."""
+    path = "/v1/models/\ud800" if place == "path" else "/v1/messages"
+    headers = {"anthropic-beta": "\ud800"} if place == "header" else {}
+    got = answer(Request("GET" if place == "path" else "POST", path, headers, json.dumps(body(ASK)).encode()))
+    assert 400 <= got.status < 500

@@ -291,3 +291,9 @@ def test_a_long_list_is_judged_quickly() -> None:
     """Three hundred turns take well under a second."""
     turns = [m for n in range(150) for m in (("assistant", [call(f"c{n}")]), ("user", [result(f"c{n}")]))]
     assert ask(("user", "?"), *turns).fault is None
+
+
+def test_a_sentence_of_any_size_is_read_in_time() -> None:
+    """Thousands of characters, and thousands of digits, are no reason to hang or to raise."""
+    assert identify("x" * 200_000) is None
+    assert locate("messages." + "9" * 5000, []).joined is None
