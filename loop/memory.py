@@ -33,7 +33,7 @@ from loop.walker import same
 Key = tuple[str, Hashable]
 Place = tuple[int, int]  # number of a conversation, place of a response in its list
 LONG = 20  # characters of an id or a signature that are no coincidence
-WRITTEN = re.compile(r"[a-z]*toolu_[A-Za-z0-9]{14,}")  # a call id in a text
+WRITTEN = re.compile(r"(?:srv|mcp)?toolu_[A-Za-z0-9]{14,}")  # a call id in a text
 FAN = 8  # what more responses than that have in common is no evidence
 OVERHEAD = 120  # bytes that a packed message takes beside its own
 
@@ -217,7 +217,7 @@ def _written(message: Any) -> Iterator[str]:
     """Yield the call ids that stand in the texts of a message."""
     for block in _listed(message):
         text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
-        yield from WRITTEN.findall(text) if isinstance(text, str) else ()
+        yield from WRITTEN.findall(text) if isinstance(text, str) and "toolu_" in text else ()
 
 
 def _listed(message: Any) -> list[Any]:

@@ -2,9 +2,9 @@
 
 Run by hand: `python tests/bench/bench.py`. Prints, asserts nothing: a shared machine is
 no place for a timed test. Aims: `break list` <= 1.5, `break cut-signature --json` <= 1.3,
-`walker.check` <= 3, and `break check` of the public evidence <= 3. The evidence is no part of this
-repository: the last figure is printed where `BREAK_EVIDENCE` names a file of exchanges (`.jsonl` or
-`.jsonl.gz`), or one stands at `../shared/evidence/exchanges.jsonl.gz`.
+`walker.check` <= 3, the guard of 2,002 messages <= 1, and `break check` of the public evidence <= 3.
+The evidence is no part of this repository: the last figure is printed where `BREAK_EVIDENCE` names a
+file of exchanges (`.jsonl` or `.jsonl.gz`), or one stands at `../shared/evidence/exchanges.jsonl.gz`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from anthropic import APIRequest
+from anthropic._models import FinalRequestOptions
 
 from cassettes.stand_in import Settings
 from cassettes.stand_in.rulebook import judge
 from cassettes.stand_in.view import View
+from loop.guard import MessageGuard
 from loop.walker import check
 
 PYTHON = sys.executable
@@ -122,6 +127,31 @@ def bench_check(rounds: int = 7) -> None:
     ratio(f"break check {file.name} --json, in this process", "reading and parsing it", whole, bare, rounds)
 
 
+def bench_guard() -> None:
+    """Print what the guard takes in front of a long request, known to it or not, against writing its body."""
+
+    def before(guard: MessageGuard, body: dict[str, Any]) -> Callable[[], Any]:
+        options = FinalRequestOptions.construct(method="post", url="/v1/messages", json_data=body)
+        request = APIRequest(options=options, cast_to=object)
+        return lambda: guard.handle(request, lambda _: cast(Any, None))
+
+    messages, known = long_list(1000), MessageGuard()
+    sent = known.memory.look({"messages": messages[:-1]})
+    known.memory.keep(sent, messages[-1]["content"])
+    bodies = {
+        "as it was": [*messages, {"role": "user", "content": "next"}],
+        "each message spelled otherwise": json.loads(json.dumps(messages, sort_keys=True)),
+    }
+    floor = "json.dumps of the body"
+    for what, listed in bodies.items():
+        body = {"model": "claude-haiku-5-5", "max_tokens": 100, "messages": listed}
+        name = f"the guard, {len(listed)} messages, known, {what}"
+        ratio(name, floor, before(known, body), partial(json.dumps, body), 21)
+    body = {"messages": messages}
+    name = f"the guard, {len(messages)} messages, never seen"
+    ratio(name, floor, before(MessageGuard(), body), lambda: json.dumps(body), 21)
+
+
 def main() -> None:
     """Print the ratios."""
     bare_click = process(PYTHON, "-c", "import click, rich.console")
@@ -132,6 +162,7 @@ def main() -> None:
     ratio("break cut-signature --json", "importing anthropic and vcr", run, bare_sdk, 5)
     ratio(f"walker.check, {len(messages)} messages", "a loop over the blocks", lambda: check(messages),
           lambda: touch(messages), 99)  # fmt: skip
+    bench_guard()
     bench_judging()
     bench_check()
 
