@@ -53,6 +53,8 @@ def load(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _read(path: Path) -> str:
+    if path.exists() and not path.is_file():  # a pipe would wait for somebody to write
+        raise CorruptCassette(path, "it is not a file")
     try:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -143,8 +145,12 @@ def _no_json_answer(response: dict[str, Any]) -> str | None:
 
 def _line(text: str, number: int) -> int | None:
     """Find the line at which an exchange begins; the loader no longer knows it."""
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except RecursionError:
+        return None
     for key, value in root.value if isinstance(root, yaml.MappingNode) else []:
-        if key.value == "interactions" and isinstance(value, yaml.SequenceNode):
-            return int(value.value[number].start_mark.line) + 1
+        listed = value.value if isinstance(value, yaml.SequenceNode) else []
+        if key.value == "interactions" and number < len(listed):  # a key may stand twice
+            return int(listed[number].start_mark.line) + 1
     return None

@@ -349,3 +349,13 @@ def test_a_broken_pairing_is_carried_as_it_is():
         rules = {finding.rule for finding in check(messages)}
         assert rules
         assert rules == {finding.rule for finding in check(there.messages)}
+
+
+def test_an_empty_message_behind_results_is_reported():
+    """It has no place of its own here, and would come back as nothing."""
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [calling(call), {"role": "tool", "tool_call_id": "c", "content": "ok"}, said()]
+
+    here = from_openai(messages)
+
+    assert [("messages[2]", "an empty message is left out")] == [(x.path, x.what) for x in here.losses]
