@@ -4,6 +4,7 @@ The doors are those of chapter 3, and an interrupt. What fails is decided by the
 stand-in, over every list that the code sent or left behind.
 """
 
+import asyncio
 import copy
 import json
 import os
@@ -21,11 +22,13 @@ from loop.agent import Limits, run
 from loop.faults import POINTS, FaultError, Faults, fail
 from loop.store import Store, pack, resume
 from loop.store_file import UnresumableError
+from loop.trim import clear_results, trim_to_turns
 from loop.turns import append_turn, calls_of, forget
 from loop.walker import check
 
 TOOLS = [{"name": "look", "input_schema": {"type": "object"}}]
 QUESTION = {"role": "user", "content": "Where are my orders?"}
+MODEL = "claude-haiku-4-5"
 
 
 def reply(n):
@@ -51,7 +54,7 @@ class Model:
 def verdict(messages):
     """Return what is wrong with a list, by both instruments: the walker's rule, and the stand-in's status."""
     found = check(messages)
-    body = {"model": "claude-haiku-4-5", "max_tokens": 99, "tools": TOOLS, "messages": messages}
+    body = {"model": MODEL, "max_tokens": 99, "tools": TOOLS, "messages": messages}
     headers = {"x-api-key": "k", "content-type": "application/json", "anthropic-version": "2023-06-01"}
     status = answer(Request("POST", "/v1/messages", headers, json.dumps(body).encode())).status
     return (found[0].rule if found else None), status
@@ -182,6 +185,22 @@ def test_a_partial_failure_is_skipped():
     assert ("missing-result", 400) == verdict(model.sent[1])
 
 
+def test_a_partial_failure_escapes_a_gather():
+    """Wrong: `asyncio.gather` as it is gives the first exception, and the turn in the list has no answers."""
+    messages, faults = [dict(QUESTION)], Faults({("in-tool", 2): fail})
+
+    async def gathered(calls):
+        return await asyncio.gather(*(asyncio.to_thread(dispatch, call) for call in calls))
+
+    dispatch = faults.around(call=Model(), dispatch=look)["dispatch"]
+    content = reply(0)["content"]
+    messages.append({"role": "assistant", "content": content})
+    with pytest.raises(FaultError):
+        asyncio.run(gathered(calls_of(content)))
+
+    assert ("missing-result", 400) == verdict(messages)
+
+
 def test_a_partial_failure_escapes():
     """Wrong: the exception leaves the gathering, and the turn in the list has no answers at all."""
     messages, faults = [dict(QUESTION)], Faults({("in-tool", 3): fail})
@@ -256,31 +275,71 @@ def newest(messages):
     del messages[:-3]
 
 
+def without_outputs(messages):
+    """Drop what the tools said, since it is long."""
+    for message in messages[:-1]:
+        if isinstance(message["content"], list):
+            message["content"] = [b for b in message["content"] if b["type"] != "tool_result"] or "(dropped)"
+
+
+def summarised(messages):
+    """Put a summary in the place of the older half."""
+    messages[: len(messages) // 2] = [{"role": "user", "content": "So far: three lookups were made."}]
+
+
 def by_pairs(messages):
-    """Keep the question and the newest pair: a turn goes with the message that answers it."""
-    del messages[1:-2]
+    """Keep the newest turn with the message that answers it."""
+    messages[:] = trim_to_turns(messages, 1, MODEL).messages
 
 
 def emptied(messages):
     """Empty old results and keep their blocks."""
-    for message in messages[:-1]:
-        for block in message["content"] if isinstance(message["content"], list) else []:
-            if block["type"] == "tool_result":
-                block["content"] = "(cleared)"
+    messages[:] = clear_results(messages, 1, MODEL, text="-").messages
+
+
+def edited(change):
+    """Return a call step that changes the list before it sends it, as a careful person would have it."""
+    model = Model()
+
+    def call(messages):
+        if len(messages) > 3:
+            change(messages)
+        return model(messages)
+
+    return call, model
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
-    [(newest, ("orphaned-result", 400)), (by_pairs, (None, 200)), (emptied, (None, 200))],
+    [
+        (newest, ("orphaned-result", 400)),
+        (without_outputs, ("missing-result", 400)),
+        (summarised, ("orphaned-result", 400)),
+        (by_pairs, (None, 200)),
+        (emptied, (None, 200)),
+    ],
 )
 def test_a_change_in_the_middle_of_a_run(change, expected):
-    """Wrong: a slice by number, which parts a turn from its answers. Right: pairs, or the content alone."""
-    messages = [dict(QUESTION)]
-    run(messages, call=Model(), dispatch=look, limits=Limits(turns=2))
+    """Wrong: a slice, a drop, a summary, which part calls from answers. Right: pairs, or content alone."""
+    (call, model), messages = edited(change), [dict(QUESTION)]
 
+    run(messages, call=call, dispatch=look, limits=Limits(turns=3))
+
+    assert (None, 200) == verdict(model.sent[0])
+    assert expected == verdict(model.sent[2])
+    assert "So far" in str(model.sent[2]) or model.sent[2] != model.sent[1]
+
+
+@pytest.mark.parametrize("change", [by_pairs, emptied])
+def test_a_change_and_an_interruption(change):
+    """The right change holds under a fault too: what is in the list when the call fails can be sent again."""
+    (call, _), messages = edited(change), [dict(QUESTION)]
+
+    with pytest.raises(FaultError):
+        run(messages, **Faults({("before-call", 3): fail}).around(call=call, dispatch=look))
     change(messages)
 
-    assert expected == verdict(messages)
+    assert (None, 200) == verdict(messages)
 
 
 # -- an interrupt ---------------------------------------------------------------------------
