@@ -23,7 +23,10 @@ Dispatch = Callable[[dict[str, Any]], Any]  # one tool_use block in, the tool's 
 Results = dict[str, dict[str, Any]]  # call id -> {"content": str, "is_error"?: True}
 
 TOOL_TIMEOUT = 30.0  # seconds that all calls of a turn may take together
-_ADDRESS = re.compile(r"\b[a-zA-Z][\w+.-]*://\S+")
+_ADDRESS = re.compile(  # an address, a name and password in front of a host, a secret by its name
+    r"\b[a-z][\w+.-]*://\S+|\b[\w.+-]+:[^\s@/]+@\S+|\b(?:pass(?:word|wd)?|pwd|secret|token|api_?key)\s*[=:]\s*\S+",
+    re.IGNORECASE,
+)
 
 
 class ToolError(Exception):
@@ -56,10 +59,8 @@ def _late(timeout: float) -> dict[str, Any]:
 
 def _settle(done: Results, call: dict[str, Any], dispatch: Dispatch) -> None:
     try:
-        copied = copy.deepcopy(
-            call
-        )  # the block stands in the list: a tool that edits its input rewrites the turn
-        done[call["id"]] = {"content": _as_text(dispatch(copied))}
+        own = copy.deepcopy(call)  # the block itself stands in the list, and a tool may edit its input
+        done[call["id"]] = {"content": _as_text(dispatch(own))}
     except BaseException as error:  # a tool that calls sys.exit() still owes its result
         done[call["id"]] = {"content": safe_text(call["name"], error), "is_error": True}
 
@@ -71,11 +72,13 @@ def safe_text(name: str, error: BaseException) -> str:
     what it reads. Only a `ToolError` speaks for itself: its first line, addresses removed.
     """
     if isinstance(error, ToolError) and str(error).strip():
-        return _ADDRESS.sub("[address removed]", str(error).strip().splitlines()[0])[:500]
+        spoken = _ADDRESS.sub("[address removed]", str(error).strip().splitlines()[0])[:500]
+        return spoken.encode("utf-8", "replace").decode("utf-8")
     return f"{name} failed ({type(error).__name__}); nothing was returned"
 
 
 def _as_text(output: Any) -> str:
     if output is None:
         return "(the tool returned nothing)"
-    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair could never be sent

@@ -319,3 +319,17 @@ def test_live_without_a_key_is_one_line(args, capsys, monkeypatch, tmp_path):
     assert 2 == ended.value.code
     assert 1 == printed.err.count("\n")
     assert "ANTHROPIC_API_KEY" in printed.err
+
+
+def test_a_refusal_of_the_first_request_is_not_the_breaks(capsys, monkeypatch, tmp_path):
+    """Where nothing was returned yet, nothing was sent back wrong: undecided, exit status 2."""
+    monkeypatch.chdir(tmp_path)
+    options = ["--model", "claude-sonnet-4-5", "--via", "stand-in", "--predict", "refused", "--json"]
+
+    with pytest.raises(SystemExit) as ended:
+        main(["split-results", *options])
+    seen = json.loads(capsys.readouterr().out)
+
+    assert 2 == ended.value.code
+    assert "undecided" == seen["verdict"]
+    assert "very first request" in seen["reason"]

@@ -135,13 +135,18 @@ def _play_both(take: Take, door: Door) -> Trace:
 
 
 def _refuse_unusable(trace: Trace) -> None:
-    if trace.stop == "no connection":
+    from breaks.lab.verdict import judge
+
+    if trace.stop in {"no connection", "no message"}:
         raise _Unusable(trace.stopped_by or "no connection", final=True)
     status = trace.exchanges[-1].status if trace.exchanges else 0
     if status in NO_LIST_ERROR or status >= 500:
         error = trace.exchanges[-1].response.get("error")
         kind = error.get("type") if isinstance(error, dict) else None
         raise _Unusable(f"the provider answered {status} {kind or ''}".strip(), final=status in (401, 403))
+    verdict = judge(trace.exchanges)
+    if status >= 300 and verdict.word == "undecided":  # billing, a redirect, a refusal of something else
+        raise _Unusable(f"the provider answered {status}: {verdict.reason}", final=False)
 
 
 # -- comparing cassettes ----------------------------------------------------------------

@@ -40,6 +40,8 @@ def _indented(line: Line, section: Section, most: int) -> Padding:
 def render(sections: Sequence[Section], console: Console | None = None, more: bool = False) -> None:
     """Print the sections on a console, by default the terminal; `more` are to follow."""
     console = console or Console(highlight=False)
+    if console.width < 1:  # COLUMNS=0, as some terminals have it, would print nothing at all
+        console.width = 80
     for number, section in enumerate(sections, 1):
         if section.heading != "Result":
             console.print(Text(section.heading, style="bold underline"), overflow="fold", highlight=False)

@@ -65,7 +65,7 @@ def _settings(asked: Asked) -> Any:
 
 def _observed(asked: Asked, trace: Any, reference: Any, version: str | None) -> Observation:
     verdict, hints = judge(trace.exchanges, asked.brk.needs), []
-    if trace.stop in {"guard", "no recording", "no connection"}:
+    if trace.stop in {"guard", "no recording", "no connection", "no message"}:
         verdict = replace(verdict, word="undecided", reason=_reason(trace))
     if trace.no_recording is not None:
         hints = _hints(asked, trace.no_recording)

@@ -43,6 +43,10 @@ class Interrupted(BaseException):
     """The process dies here. No `except Exception` of a careful person may survive it."""
 
 
+class NoMessage(Exception):  # noqa: N818
+    """A response came, with a status of success, and is no message."""
+
+
 class GuardStop(Exception):  # noqa: N818
     """The walker found something in the list that was about to be sent."""
 
@@ -70,7 +74,7 @@ class Trace:
     """What a scene left behind.
 
     `stop` says why it ended before the loop did, `stopped_by` says so in a sentence:
-    `refused`, `guard`, `no recording`, `no connection`; both are None if the loop ended.
+    `refused`, `guard`, `no recording`, `no connection`, `no message`; both are None if the loop ended.
     """
 
     exchanges: list[Exchange] = field(default_factory=list)
@@ -132,6 +136,8 @@ def play(brk: Break, steps: Steps, door: Door, model: str, guard: bool = False, 
     except GuardStop as stop:
         trace.stop, trace.stopped_by = "guard", str(stop)
         trace.findings, trace.built_at = stop.findings, stop.where
+    except NoMessage:
+        trace.stop, trace.stopped_by = "no message", "the provider answered with something that is no message"
     except anthropic.APIConnectionError as error:
         cause = trace.no_recording = explain(error)
         if cause is None and not isinstance(error.__cause__, httpx2.HTTPError):
@@ -194,9 +200,22 @@ class _Stage:
         findings = walker.check(messages, originals=self.trace.originals) if self.guard else []
         if findings:
             raise GuardStop(findings, self._where(findings[0]))
-        reply = self._call(messages)
+        reply = self._answered(messages)
         if reply.get("content"):  # a copy, which no step can change behind the walker's back
             self.trace.originals.append(copy.deepcopy(reply["content"]))
+        return reply
+
+    def _answered(self, messages: list[Message]) -> agent.Reply:
+        """Call the model; a success that brings no message is said, and not stumbled over."""
+        try:
+            reply = self._call(messages)
+        except ValueError:
+            raise NoMessage from None
+        content = reply.get("content") if isinstance(reply, dict) else None
+        blocks = content if isinstance(content, list) else [None]
+        typed = all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in blocks)
+        if not typed or not isinstance(reply.get("stop_reason"), str):
+            raise NoMessage
         return reply
 
     def _where(self, finding: walker.Finding) -> str:

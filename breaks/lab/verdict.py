@@ -8,9 +8,10 @@
 * worse: nothing was refused, and something that was owed to a later request is not there
   (`owed.py` says how that is found).
 * fine: a request followed an accepted response, and nothing was lost.
-* undecided: no exchange; a provider error that is not about the list (401, 403, 404, 429,
-  5xx, 529, billing); no request that followed a response; or, when nothing else was found, a
-  precondition that no response brought (`thinking`: a thinking block, `parallel`: two calls).
+* undecided: no exchange; a refusal of the very first request; a provider error that is not
+  about the list (401, 403, 404, 429, 5xx, 529, billing); no request that followed a
+  response; or, when nothing else was found, a precondition that no response brought
+  (`thinking`: a thinking block, `parallel`: two calls).
 
 What was lost is listed beside a refusal too. Does not look at what the model said, and
 does not decide whether a prediction was right.
@@ -19,7 +20,7 @@ does not decide whether a prediction was right.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from breaks.lab.owed import Exchange, Loss, accepted, blocks_of, call_ids, losses, messages_of
@@ -32,6 +33,9 @@ MISSING = {
     "thinking": "no response brought a thinking block",
     "parallel": "no response brought two calls at once",
 }
+
+
+FIRST = "the very first request was refused, before anything was returned that could be sent back wrong"
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,22 @@ def judge(exchanges: Sequence[Exchange], needs: Collection[str] = ()) -> Verdict
     seen = exchanges if failed is None else exchanges[: failed + 1]
     lost = tuple(losses(seen))
     if failed is not None:
-        return _failed(exchanges[failed], failed, lost)
+        found = _failed(exchanges[failed], failed, lost)
+        early = failed == 0 and found.word == "refused" and not _answers(exchanges[0])
+        return replace(found, word="undecided", reason=FIRST) if early else found
     if lost:
         return Verdict("worse", exchanges[-1].status, lost=lost, at=lost[0].exchange)
     return _accepted(exchanges, needs)
+
+
+def _answers(exchange: Exchange) -> bool:
+    """Tell whether a request sends back any turn, so that something of it could be wrong."""
+    return any(m.get("role") != "user" or call_results(m) for m in messages_of(exchange.request))
+
+
+def call_results(message: dict[str, Any]) -> bool:
+    """Tell whether a message holds a tool result."""
+    return any(block.get("type") == "tool_result" for block in blocks_of(message.get("content")))
 
 
 def _accepted(exchanges: Sequence[Exchange], needs: Collection[str]) -> Verdict:

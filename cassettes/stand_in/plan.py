@@ -67,5 +67,5 @@ def _line(entry: Entry) -> str:
 def _entry(number: str, tool: str, given: str) -> Entry | None:
     try:
         return Entry(int(number), lookup(tool, json.loads(given)))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

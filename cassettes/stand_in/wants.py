@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -186,7 +187,7 @@ def _cast(schema: Mapping[str, Any], value: Any) -> Any:
     kind = schema.get("type")
     if kind == "integer" and len(str(value)) <= LONGEST_NUMBER:
         return int(value)
-    if kind == "number":
+    if kind == "number" and math.isfinite(float(value)):
         return float(value)
     return str(value) if kind == "string" else value
 

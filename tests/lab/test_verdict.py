@@ -148,7 +148,10 @@ def test_refusal_names_rule_and_index() -> None:
 
 def test_first_refusal_ends_it() -> None:
     """What is sent after a refusal does not count."""
-    refusal = failed(QUESTION, 400, "invalid_request_error", A1)
+    early = failed(QUESTION, 400, "invalid_request_error", A1)
+    assert judge([early, answered(QUESTION, text("fine again"))]).word == "undecided"
+    begun = [*QUESTION, assistant(*TURN), QUESTION[0]]
+    refusal = failed(begun, 400, "invalid_request_error", A1)
     assert judge([refusal, answered(QUESTION, text("fine again"))]).word == "refused"
 
 

@@ -105,3 +105,13 @@ def test_a_tool_that_edits_its_input_does_not_rewrite_the_turn():
 def test_no_bound_at_all_is_a_bound():
     """An infinite timeout is taken as the longest wait that there is."""
     assert "ok" == run_concurrently([call("a")], lambda c: "ok", timeout=float("inf"))["a"]["content"]
+
+
+def test_half_a_surrogate_pair_does_not_poison_the_list():
+    """A text that could never be sent is made one that can, in an output and in an error alike."""
+
+    def speaks(c):
+        raise ToolError("bad \ud800 byte")
+
+    for dispatch in (lambda c: "\ud800", speaks):
+        run_concurrently([call("a")], dispatch)["a"]["content"].encode("utf-8")
