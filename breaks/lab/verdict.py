@@ -23,7 +23,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from breaks.lab.owed import Exchange, Loss, accepted, blocks_of, call_ids, losses, messages_of
+from breaks.lab.owed import Exchange, Loss, accepted, blocks_of, call_ids, losses, messages_of, results_of
 
 Position = tuple[int, int | None]
 ABOUT_THE_LIST = {400: {"invalid_request_error"}, 413: {"invalid_request_error", "request_too_large"}}
@@ -77,13 +77,9 @@ def judge(exchanges: Sequence[Exchange], needs: Collection[str] = ()) -> Verdict
 
 
 def _answers(exchange: Exchange) -> bool:
-    """Tell whether a request sends back any turn, so that something of it could be wrong."""
-    return any(m.get("role") != "user" or call_results(m) for m in messages_of(exchange.request))
-
-
-def call_results(message: dict[str, Any]) -> bool:
-    """Tell whether a message holds a tool result."""
-    return any(block.get("type") == "tool_result" for block in blocks_of(message.get("content")))
+    """Tell whether a request sends back any turn or result, so that something of it could be wrong."""
+    messages = messages_of(exchange.request)
+    return any(message.get("role") != "user" for message in messages) or bool(results_of(messages))
 
 
 def _accepted(exchanges: Sequence[Exchange], needs: Collection[str]) -> Verdict:
