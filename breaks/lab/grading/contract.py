@@ -1,0 +1,31 @@
+"""What a learner's loop is given, and what it has to keep to: the words, names and bounds of the contract.
+
+A Python file defines `solve(client, question, tools) -> str`, plain or async. Any other program reads the
+question from standard input, finds the provider and the tools in its environment, and prints its answer.
+Not here: how it is started (`jail.py`), and what is asked of it (`tests/grading`).
+"""
+
+from __future__ import annotations
+
+# The environment of the loop. Nothing of the grader's own environment is passed on.
+BASE_URL = "ANTHROPIC_BASE_URL"  # the provider, on loopback; every SDK reads it
+API_KEY = "ANTHROPIC_API_KEY"  # set, and worth nothing
+MODEL = "MODEL"  # a model that the provider serves; the loop may name another one
+TOOLS_URL = "TOOLS_URL"  # GET: the tool definitions; POST TOOLS_URL/NAME with the input: the output
+TOOL_TIMEOUT = "TOOL_TIMEOUT"  # seconds after which a tool has not answered, and the call gets an error
+CONVERSATION_DIR = "CONVERSATION_DIR"  # offered by choice: the folder to store in, and to resume from
+MAX_INPUT_TOKENS = "MAX_INPUT_TOKENS"  # offered by choice: no request may count more input tokens than this
+
+MAX_CALLS = 25  # requests for a reply after which a loop must have stopped by itself
+TOOL_SECONDS = 1.0  # the TOOL_TIMEOUT of a grading run
+NO_KEY = "no-key-is-needed-here"
+
+# A capability is offered by naming its variable (or its parameter of `solve`, the same in lower case)
+# anywhere in the files of the submission; the checks on it run on what is offered.
+OFFERS = {"resume": CONVERSATION_DIR, "budget": MAX_INPUT_TOKENS}
+
+
+def offered(files: dict[str, bytes]) -> frozenset[str]:
+    """The capabilities that the files of a submission offer; the case of a letter does not count."""
+    texts = [content.lower() for content in files.values()]
+    return frozenset(name for name, word in OFFERS.items() if any(word.lower().encode() in t for t in texts))
