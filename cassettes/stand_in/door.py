@@ -44,6 +44,8 @@ def _asked(request: httpx2.Request) -> Request:
 def _play(request: httpx2.Request, faulty: Faulty) -> httpx2.Response:
     played = faulty.play(_asked(request))
     given = played.response
+    if played.hangs:  # nobody waits in here: it is as if the client's patience were over
+        raise httpx2.ReadTimeout("The read operation timed out", request=request)
     if given is None:
         raise httpx2.RemoteProtocolError("Server disconnected without sending a response.", request=request)
     if played.broken:

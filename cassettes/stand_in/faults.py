@@ -22,6 +22,7 @@ from cassettes.stand_in.message import Request, Response, Settings
 from cassettes.stand_in.reply import error, made_id, seed_of
 
 OVERLOADED = ("overloaded_error", "Overloaded")
+INTERNAL = ("api_error", "Internal server error")
 RATE_LIMIT = (
     "This request would exceed the rate limit for your organization "
     "(00000000-0000-0000-0000-000000000000) of {limit} input tokens per minute. For details, refer to: "
@@ -34,10 +35,16 @@ LIMIT = 50_000
 
 @dataclass(frozen=True)
 class Played:
-    """What goes on the wire: a response, or none; `broken` says that the connection ends inside its body."""
+    """What goes on the wire: a response, or none; `broken` says that the connection ends inside its body.
+
+    Without a response the connection is closed; `hangs` leaves it open, and no answer comes. `pause`: seconds
+    after each event of a stream, on a real socket.
+    """
 
     response: Response | None
     broken: bool = False
+    hangs: bool = False
+    pause: float = 0.0
 
 
 class Case(NamedTuple):
@@ -75,26 +82,31 @@ class Faulty:
         return fault(Case(whole, self.settings, ident))
 
 
-def overloaded() -> Fault:
-    """A 529, with the header that asks for another try."""
-    return _refusal(529, *OVERLOADED, {"x-should-retry": "true"})
+def overloaded(retry_after_ms: int | None = None) -> Fault:
+    """A 529, with the header that asks for another try.
+
+    `retry_after_ms`, here and below: milliseconds after which SDKs are to come back, in the header that they
+    prefer to their own waiting; it is not on record for the service. A connection that ends without a status
+    can carry none, and SDKs wait there as long as they like.
+    """
+    return _refusal(529, *OVERLOADED, {"x-should-retry": "true", **_soon(retry_after_ms)})
 
 
-def rate_limited(retry_after: int = 1, limit: int = LIMIT) -> Fault:
+def rate_limited(retry_after: int = 1, limit: int = LIMIT, retry_after_ms: int | None = None) -> Fault:
     """A 429 that says when to come back, and what is left of the limits."""
     rates = {
         f"anthropic-ratelimit-{what}-{part}": str(value)
         for what, most in (("requests", 50), ("input-tokens", limit), ("output-tokens", limit // 5))
         for part, value in (("limit", most), ("remaining", 0))
     }
-    headers = {"x-should-retry": "true", "retry-after": str(retry_after), **rates}
+    headers = {"x-should-retry": "true", "retry-after": str(retry_after), **rates, **_soon(retry_after_ms)}
     return _refusal(429, "rate_limit_error", RATE_LIMIT.format(limit=f"{limit:,}"), headers)
 
 
-def internal(retry: bool = False) -> Fault:
+def internal(retry: bool = False, retry_after_ms: int | None = None) -> Fault:
     """A 500; the one on record came with the header that asks for no other try."""
-    headers = {"x-should-retry": "true" if retry else "false"}
-    return _refusal(500, "api_error", "Internal server error", headers)
+    headers = {"x-should-retry": "true" if retry else "false", **_soon(retry_after_ms)}
+    return _refusal(500, *INTERNAL, headers)
 
 
 def too_large() -> Fault:
@@ -132,6 +144,27 @@ def error_event(events: int, kind: str = OVERLOADED[0], message: str = OVERLOADE
 def closed() -> Fault:
     """The connection is closed, and no byte of an answer came."""
     return lambda case: Played(None, broken=True)
+
+
+def hang() -> Fault:
+    """The connection stays open, and no answer comes."""
+    return lambda case: Played(None, hangs=True)
+
+
+def slow(pause: float) -> Fault:
+    """The stand-in's own answer, with so many seconds after each event of its stream."""
+    return lambda case: Played(case.whole, pause=pause)
+
+
+def failed(request: Request) -> Response:
+    """The 500 of a server whose own handler raised; asks for no other try."""
+    ident = made_id("req", seed_of(request.method, request.path, request.body.hex()))
+    headers = {"content-type": "application/json", "request-id": ident, "x-should-retry": "false"}
+    return Response(500, headers, _bytes(error(*INTERNAL, ident)))
+
+
+def _soon(milliseconds: int | None) -> dict[str, str]:
+    return {} if milliseconds is None else {"retry-after-ms": str(milliseconds)}
 
 
 def _refusal(status: int, kind: str, message: str, more: dict[str, str]) -> Fault:

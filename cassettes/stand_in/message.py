@@ -11,6 +11,7 @@ from typing import Literal
 
 VERSION = "1.0"
 BASE_URL = "http://stand-in.invalid"
+DEFAULT_MODEL = "claude-haiku-5-5"
 PUBLIC_KEY = b"break-the-loop: this key is public"
 Account = Literal["enforced", "legacy"]
 
@@ -41,10 +42,13 @@ class Settings:
     `account` is the age group of the account: an "enforced" one refuses a thinking block whose
     prefix changed, a "legacy" one only records it, where a model leaves that to the account.
     `foreign` is for lists that were recorded elsewhere: signatures that the stand-in did not make
-    are then not judged.
+    are then not judged. `output_cap` ends a reply after so many tokens, whatever the request allows.
+    With `any_model`, a model that is not served is played by a default one, under that one's name.
     """
 
     account: Account = "enforced"
     key: bytes = PUBLIC_KEY
     account_id: str = "org-stand-in"
     foreign: bool = False
+    output_cap: int | None = None
+    any_model: bool = False

@@ -46,8 +46,8 @@ def made_id(kind: str, seed: str, place: object = "") -> str:
 
 
 def message(frame: Frame, draft: Draft) -> Json:
-    """The whole response body for a draft, cut at `max_tokens`."""
-    draft, spent, cut = _within(draft, frame.view.body.get("max_tokens"))
+    """The whole response body for a draft, cut at `max_tokens`, or at the cap of the settings."""
+    draft, spent, cut = _within(draft, _limit(frame))
     thinking = tokens(draft.reasoning) if draft.reasoning is not None else 0
     body: Json = {
         "model": served_name(frame.view.profile),
@@ -168,9 +168,14 @@ def _record(frame: Frame, reasoning: str) -> Record:
     return Record(**made, **vars(now))
 
 
-def _within(draft: Draft, limit: Any) -> tuple[Draft, int, bool]:
-    """The draft cut at `max_tokens`, the tokens it takes, and whether it was cut."""
-    left = limit if isinstance(limit, int) and limit > 0 else 1 << 30
+def _limit(frame: Frame) -> int:
+    """How many tokens a reply may have."""
+    asked, cap = frame.view.body.get("max_tokens"), frame.settings.output_cap
+    return min(limit if isinstance(limit, int) and limit > 0 else 1 << 30 for limit in (asked, cap))
+
+
+def _within(draft: Draft, left: int) -> tuple[Draft, int, bool]:
+    """The draft cut at a limit, the tokens it takes, and whether it was cut."""
     whole = _cost(draft)
     if whole <= left:
         return draft, whole, False

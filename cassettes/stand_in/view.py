@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from cassettes.stand_in.keys import BINDING_BETA as BINDING_BETA
-from cassettes.stand_in.message import Settings
+from cassettes.stand_in.message import DEFAULT_MODEL, Settings
 from cassettes.stand_in.profiles import Profile, resolve
 from cassettes.stand_in.schema import problems
 from cassettes.stand_in.schema_blocks import Problem
@@ -105,7 +105,11 @@ class View:
     @cached_property
     def profile(self) -> Profile | None:
         """What is known of the model, or None for an unknown one."""
-        return resolve(self.body.get("model"))
+        named = self.body.get("model")
+        found = resolve(named)
+        if self.settings.any_model and isinstance(named, str) and not (found and found.served):
+            return resolve(DEFAULT_MODEL)
+        return found
 
     @cached_property
     def known(self) -> Profile:
