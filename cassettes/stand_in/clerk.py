@@ -150,11 +150,11 @@ def _spoken(item: Lookup) -> str:
 def _short(fact: str) -> str:
     try:
         value = json.loads(fact)
-    except ValueError:
+        if isinstance(value, dict) and isinstance(value.get("summary"), str):
+            return str(value["summary"])
+        return json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
         return " ".join(fact.split())
-    if isinstance(value, dict) and isinstance(value.get("summary"), str):
-        return str(value["summary"])
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _ask_back(wants: Wants, tools: Sequence[Tool]) -> str:

@@ -7,7 +7,6 @@ empty) and from assistant text. Not here: any judgement of the list; the rules h
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ from cassettes.stand_in.prefix import PlacedBlock
 from cassettes.stand_in.seal import unseal
 
 Block = Mapping[str, Any]
-_DATA = re.compile(r"\{.*\}|\[.*\]", re.DOTALL)
 
 
 class Turn(Protocol):
@@ -72,22 +70,22 @@ class Memory:
     calls: Counter[Lookup] = field(default_factory=Counter)
     answers: dict[Lookup, list[Answer]] = field(default_factory=dict)
     plan: list[Entry] = field(default_factory=list)
+    planned: Counter[Lookup] = field(default_factory=Counter)  # how often the plan names each
     together: bool = True
     in_loop: bool = False
 
     def attempts(self, item: Lookup) -> int:
         """How often this was asked, going by the calls in the list and by the plan."""
-        return max(self.calls[item], sum(1 for entry in self.plan if entry.lookup == item))
+        return max(self.calls[item], self.planned[item])
 
     def fact(self, item: Lookup) -> str | None:
         """What is known: the newest answer, if a plan names it or it was looked up twice."""
         good = [answer.text for answer in self.answers.get(item, []) if not answer.failed]
-        planned = any(entry.lookup == item for entry in self.plan)
-        return good[-1] if good and (planned or self.attempts(item) >= 2) else None
+        return good[-1] if good and (self.planned[item] or self.attempts(item) >= 2) else None
 
     def unplanned(self, item: Lookup) -> bool:
         """Whether an answer is there that no plan in the list names."""
-        return item in self.answers and not any(entry.lookup == item for entry in self.plan)
+        return item in self.answers and not self.planned[item]
 
     def failure(self, item: Lookup) -> str:
         """The text of the newest failed answer, or ""."""
@@ -108,6 +106,7 @@ def remember(view: Seen, dropped: Collection[str] = ()) -> Memory:
             else:
                 _note_answer(memory, names, placed.block)
     memory.plan = list(notes)
+    memory.planned.update(entry.lookup for entry in memory.plan)
     return memory
 
 
@@ -164,7 +163,19 @@ def _asked(turn: Turn) -> list[str]:
 
 def _mostly_data(text: str) -> bool:
     # Results that were flattened into text are no question, however many words they hold.
-    return len(_DATA.sub("", text)) * 2 < len(text)
+    return _without_data(text) * 2 < len(text)
+
+
+def _without_data(text: str) -> int:
+    """How many characters stand outside `{...}` and `[...]`, each from its first bracket to its last."""
+    kept = start = 0
+    while True:
+        spans = [(text.find(a, start), text.rfind(b, start)) for a, b in ("{}", "[]")]
+        spans = [(first, last) for first, last in spans if 0 <= first < last]
+        if not spans:
+            return kept + len(text) - start
+        first, last = min(spans)  # no bracket of its kind closes behind it, so there are two at the most
+        kept, start = kept + first - start, last + 1
 
 
 def _in_loop(turns: Sequence[Turn]) -> bool:

@@ -2,7 +2,9 @@
 
 Generic: no tool, fact or id is known here. A tool is relevant when its description shares a telling word
 with the question; its required parameters come from the question (by `pattern` or `enum`) and from JSON
-results, where a value stands under the parameter's own name. Not here: what was asked already.
+results, where a value stands under the parameter's own name. All of this comes from a client, so only the
+beginning of a long text is read, and the looking stops when one request has cost enough (see `patterns`).
+Not here: what was asked already.
 """
 
 from __future__ import annotations
@@ -11,13 +13,17 @@ import itertools
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
+from cassettes.stand_in.patterns import Patience
 from cassettes.stand_in.plan import Lookup, lookup
 
 LONGEST_NUMBER = 4000  # digits; Python turns longer texts into no number
+LONGEST_SAID = 20_000  # characters of a question that are read
 
 _STOP_WORDS = """
     about after again also another anything because been before being both call called could does doing done
@@ -50,6 +56,7 @@ class Sources:
     question: str
     earlier: str
     known: Sequence[Any]
+    patience: Patience = field(default_factory=Patience)
 
 
 @dataclass(frozen=True)
@@ -81,13 +88,13 @@ def wanted(
     Values for parameters come from the question, and from the facts that the question itself led to;
     only where both give none, from an earlier question and from all other `known` facts.
     """
-    said = Sources(question, earlier, [_json(text) for text in known])
+    said = _sources(question, earlier, known)
     chosen, waiting = _relevant(said, tools)
     values: list[Any] = []
     lookups: dict[Lookup, None] = {}
     while True:
-        found = dict.fromkeys(i for tool in tools if tool in chosen for i in _lookups(tool, said, values))
-        if len(found) == len(lookups):  # counted without repeats: a tool may be defined twice
+        found = dict.fromkeys(i for tool in chosen for i in _lookups(tool, said, values))
+        if len(found) <= len(lookups):  # counted without repeats: a tool may be defined twice
             break
         lookups = found
         values = [_json(text) for text in map(fact, lookups) if text is not None]
@@ -98,28 +105,36 @@ def wanted(
 
 def resolved(tool: Tool, question: str, earlier: str, known: Iterable[str] = ()) -> list[Lookup]:
     """The lookups that one tool is ready for, relevant or not."""
-    return _lookups(tool, Sources(question, earlier, [_json(text) for text in known]), [])
+    return _lookups(tool, _sources(question, earlier, known), [])
+
+
+def _sources(question: str, earlier: str, known: Iterable[str]) -> Sources:
+    return Sources(question[:LONGEST_SAID], earlier[:LONGEST_SAID], [_json(text) for text in known])
 
 
 def _relevant(said: Sources, tools: Sequence[Tool]) -> tuple[list[Tool], list[Tool]]:
-    """The relevant tools, and those of them that the question alone does not make ready."""
+    """The relevant tools in their order, and those of them that the question alone does not make ready."""
     telling = _telling(frozenset(stems(said.question)), tools)
     relevant = [tool for tool in tools if tool.words & telling]
-    ready = [tool for tool in relevant if all(_said(tool, name, said.question) for name in tool.required)]
-    served = frozenset(word for tool in ready for word in tool.words & telling)
-    waiting = [tool for tool in relevant if tool not in ready and tool.words & telling - served]
-    return ready + waiting, waiting
+    ready = [all(_said(tool, name, said, said.question) for name in tool.required) for tool in relevant]
+    pairs = list(zip(relevant, ready, strict=True))
+    served = frozenset(word for tool, is_ready in pairs if is_ready for word in tool.words & telling)
+    open_words = telling - served
+    waiting = [tool for tool, is_ready in pairs if not is_ready and tool.words & open_words]
+    return [tool for tool, is_ready in pairs if is_ready or tool.words & open_words], waiting
 
 
 def _telling(words: frozenset[str], tools: Sequence[Tool]) -> frozenset[str]:
     # A word that many of the tools share ("order", at an order desk) tells nothing about which one is meant.
-    spread = {word: sum(1 for tool in tools if word in tool.words) for word in words}
-    few = frozenset(w for w, n in spread.items() if 0 < n <= max(len(tools) // 3, 2) and n < len(tools))
-    return few or frozenset(w for w, n in spread.items() if n)
+    spread = Counter(word for tool in tools for word in tool.words & words)
+    few = frozenset(w for w, n in spread.items() if n <= max(len(tools) // 3, 2) and n < len(tools))
+    return few or frozenset(spread)
 
 
 def _lookups(tool: Tool, said: Sources, values: Sequence[Any]) -> list[Lookup]:
-    choices = [_choices(tool, name, said, values) for name in tool.required]
+    choices = [_choices(tool, name, said, values) for name in tool.required if said.patience.spend()]
+    if not said.patience.spend():
+        return []
     rows = itertools.islice(itertools.product(*choices), LIMIT)
     return [lookup(tool.name, dict(zip(tool.required, row, strict=True))) for row in rows]
 
@@ -129,41 +144,59 @@ def _unresolved(tool: Tool, said: Sources, values: Sequence[Any]) -> list[str]:
 
 
 def _choices(tool: Tool, name: str, said: Sources, values: Sequence[Any]) -> list[Any]:
-    current = [*_said(tool, name, said.question), *_found(tool, name, values)]
-    return list(dict.fromkeys(current or _said(tool, name, said.earlier) or _found(tool, name, said.known)))
+    current = [*_said(tool, name, said, said.question), *_found(tool, name, said, values)]
+    current = current or _said(tool, name, said, said.earlier) or _found(tool, name, said, said.known)
+    return list(dict.fromkeys(current))
 
 
-def _found(tool: Tool, name: str, values: Sequence[Any]) -> list[Any]:
-    schema = _schema(tool, name)
-    return [_cast(schema, v) for value in values for v in _under(value, name) if _fits(schema, v)]
+def _found(tool: Tool, name: str, said: Sources, values: Sequence[Any]) -> list[Any]:
+    return _fitting(_schema(tool, name), (v for value in values for v in _under(value, name, said)), said)
 
 
-def _said(tool: Tool, name: str, text: str) -> list[Any]:
+def _said(tool: Tool, name: str, said: Sources, text: str) -> list[Any]:
     schema = _schema(tool, name)
     if isinstance(schema.get("enum"), list):
-        found: list[str] = _named_options(schema["enum"], text)
+        found: Sequence[str] = _named_options(schema["enum"], text) if said.patience.spend() else ()
     elif "pattern" in schema or schema.get("type", "string") != "string":
         found = _ids(text)
     else:
         found = _loose(text)
-    return [_cast(schema, value) for value in found if _fits(schema, value)]
+    return _fitting(schema, found, said)
+
+
+def _fitting(schema: Mapping[str, Any], found: Iterable[Any], said: Sources) -> list[Any]:
+    """The different values that a parameter may have, cast; no more of them than lookups are made."""
+    kept: dict[Any, None] = {}
+    for value in found:
+        if len(kept) == LIMIT or not said.patience.spend():
+            break
+        if _fits(schema, value, said.patience):
+            kept[_cast(schema, value)] = None
+    return list(kept)
 
 
 def _named_options(options: Sequence[Any], text: str) -> list[str]:
-    order = stems(text)
+    order = {stem: i for i, stem in reversed(list(enumerate(_stems_of(text))))}
     stemmed = {str(option): _stem(str(option).lower()) for option in options}
-    return sorted((o for o, stem in stemmed.items() if stem in order), key=lambda o: order.index(stemmed[o]))
+    return sorted((o for o, stem in stemmed.items() if stem in order), key=lambda o: order[stemmed[o]])
 
 
-def _ids(text: str) -> list[str]:
+@lru_cache(maxsize=8)
+def _stems_of(text: str) -> tuple[str, ...]:
+    return tuple(stems(text))
+
+
+@lru_cache(maxsize=8)
+def _ids(text: str) -> tuple[str, ...]:
     tokens = (raw.strip(".-#") for raw in re.findall(r"[^\s,;:!?()\[\]{}\"'`“”]+", text))
-    return [token for token in tokens if re.search(r"[\d_@-]", token)]
+    return tuple(token for token in tokens if re.search(r"[\d_@-]", token))
 
 
-def _loose(text: str) -> list[str]:
+@lru_cache(maxsize=8)
+def _loose(text: str) -> tuple[str, ...]:
     # A parameter without a pattern: quoted words, else what looks like an id, else a name ("in Paris").
-    quoted = [found.strip() for found in re.findall(r"[\"“]([^\"”]+)[\"”]", text)]
-    return quoted or _ids(text) or re.findall(r"(?<=[a-z,] )[A-Z][^\W\d_]+", text)
+    quoted = [found.strip() for found in re.findall(r"[\"“]([^\"“”]+)[\"”]", text)]
+    return tuple(quoted) or _ids(text) or tuple(re.findall(r"(?<=[a-z,] )[A-Z][^\W\d_]+", text))
 
 
 def _schema(tool: Tool, name: str) -> Mapping[str, Any]:
@@ -171,16 +204,15 @@ def _schema(tool: Tool, name: str) -> Mapping[str, Any]:
     return schema if isinstance(schema, dict) else {}
 
 
-def _fits(schema: Mapping[str, Any], value: Any) -> bool:
+def _fits(schema: Mapping[str, Any], value: Any, patience: Patience) -> bool:
     text = str(value)
     if schema.get("type") in ("integer", "number"):
         return bool(re.fullmatch(r"-?\d+" if schema["type"] == "integer" else r"-?\d+(\.\d+)?", text))
-    if isinstance(schema.get("enum"), list) and value not in schema["enum"]:
-        return False
-    try:
-        return "pattern" not in schema or bool(re.fullmatch(str(schema["pattern"]), text))
-    except (re.error, RecursionError, OverflowError):  # a pattern that nobody can match asks for nothing
-        return True
+    if isinstance(schema.get("enum"), list):
+        patience.spend(len(schema["enum"]))
+        if value not in schema["enum"]:
+            return False
+    return patience.fits(schema.get("pattern"), text)
 
 
 def _cast(schema: Mapping[str, Any], value: Any) -> Any:
@@ -192,14 +224,17 @@ def _cast(schema: Mapping[str, Any], value: Any) -> Any:
     return str(value) if kind == "string" else value
 
 
-def _under(value: Any, name: str) -> Iterator[Any]:
+def _under(value: Any, name: str, said: Sources) -> Iterator[Any]:
     """Every plain value that stands under a key in a JSON value, in order."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _under(item, name)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _plain_values(item) if key == name else _under(item, name)
+    waiting = [(False, value)]
+    while waiting and said.patience.spend():
+        named, found = waiting.pop()
+        if named:
+            yield from _plain_values(found)
+        elif isinstance(found, list):
+            waiting += [(False, item) for item in reversed(found)]
+        elif isinstance(found, dict):
+            waiting += [(key == name, item) for key, item in reversed(found.items())]
 
 
 def _plain_values(value: Any) -> Iterable[Any]:
@@ -230,5 +265,5 @@ def _stem(word: str) -> str:
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
