@@ -134,7 +134,6 @@ class Server:
             return Played(failed(request))
         return played
 
-
     def _fail(self, error: BaseException) -> None:
         self.failures = [*self.failures[-99:], error]
 
