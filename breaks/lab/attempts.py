@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from breaks.lab.sheet import cell
+
 if TYPE_CHECKING:
     from breaks.lab.observe import Observation
 
@@ -156,12 +158,5 @@ def to_csv(summaries: Iterable[Summary]) -> str:
     table = csv.writer(out, lineterminator="\n")
     table.writerow(COLUMNS)
     for summary in summaries:
-        table.writerow([_cell(value) for value in summary.to_json().values()])
+        table.writerow([cell(value) for value in summary.to_json().values()])
     return out.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """Write null as empty, and keep a spreadsheet from reading a text as a formula."""
-    if value is None:
-        return ""
-    return "'" + value if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"} else value
