@@ -1,0 +1,183 @@
+"""From paths to submissions: which files belong to whom, and how they are started.
+
+A bad one is an `Unreadable` with its reason, and the rest goes on.
+Not here: running any of it (`jail.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from breaks.lab.grading.result import Submission
+
+ENTRY = "solve.py"
+MOST_FILES, MOST_BYTES = 500, 8 << 20  # of one submission; `node_modules` is linked, not copied
+LEFT_OUT = frozenset({"__pycache__", "venv"})  # with every hidden name: .git, .venv, .DS_Store
+LINKED = frozenset({"node_modules"})
+FILE = "{file}"
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """What should have been a submission, and in one line why it is none."""
+
+    name: str
+    reason: str
+
+
+class _RefusedError(Exception):
+    pass
+
+
+def find(paths: Iterable[Path], command: str = "") -> list[Submission | Unreadable]:
+    """The submissions of these paths, in the order of the paths, and by name within a folder.
+
+    Without `command`: a .py file; a folder with solve.py in it; a folder of such files and folders. With it:
+    a file; a folder in which a word of the command is a file; a folder of files and folders. `{file}` in
+    the command becomes the file's name. Names are unique: two that are alike get their path.
+    """
+    wrong = _command_fault(command)
+    if wrong:
+        return [Unreadable(command, wrong)]
+    places = [place for path in paths for place in _places(path, command)]
+    short = [_name(place) for place in places]
+    names = [str(place) if short.count(name) > 1 else name for name, place in zip(short, places, strict=True)]
+    return [_read(name, place, command) for name, place in zip(names, places, strict=True)]
+
+
+def _command_fault(command: str) -> str:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        return f"the command cannot be split into words: {error}"
+    return "the command is empty" if command and not words else ""
+
+
+def _name(place: Path) -> str:
+    name = place.resolve().name if place.name in ("", "..") else place.name
+    return name.removesuffix(".py") or name
+
+
+def _places(path: Path, command: str) -> list[Path]:
+    """The path itself, or what is in it if it is a folder of submissions."""
+    try:
+        if not path.is_dir() or _is_one(path, command):
+            return [path]
+        inside = sorted(each for each in path.iterdir() if not _left_out(each.name))
+        within = [each for each in inside if each.is_dir() or command or each.suffix == ".py"]
+    except OSError:
+        return [path]  # told when it is read
+    return within or [path]
+
+
+def _is_one(folder: Path, command: str) -> bool:
+    if not command:
+        return (folder / ENTRY).is_file()
+    return any((folder / word).is_file() for word in shlex.split(command) if not os.path.isabs(word))
+
+
+def _left_out(name: str) -> bool:
+    return name.startswith(".") or name in LEFT_OUT
+
+
+def _read(name: str, place: Path, command: str) -> Submission | Unreadable:
+    try:
+        name.encode()
+        files, links = _files(place)
+        if command:
+            return Submission(name, files, command=_command(command, place, files), links=links)
+        return Submission(name, files, entry=_entry(place, files), links=links)
+    except UnicodeEncodeError:
+        return Unreadable(ascii(name), "its name is not UTF-8")
+    except _RefusedError as refused:
+        return Unreadable(name, str(refused))
+    except OSError as error:
+        return Unreadable(name, f"{error.filename or place}: {error.strerror or error}")
+
+
+def _entry(place: Path, files: dict[str, bytes]) -> str:
+    if place.is_file():
+        if place.suffix != ".py":
+            raise _RefusedError("it is no .py file; other programs are started by a command")
+        return place.name
+    if ENTRY not in files:
+        raise _RefusedError(f"no {ENTRY} in it")
+    return ENTRY
+
+
+def _command(command: str, place: Path, files: dict[str, bytes]) -> str:
+    if FILE not in command:
+        return command
+    if place.is_dir() and len(files) != 1:
+        raise _RefusedError(
+            f"{FILE} in the command needs a submission of one file, and this folder has {len(files)}"
+        )
+    return command.replace(FILE, shlex.quote(next(iter(files))))
+
+
+def _files(place: Path) -> tuple[dict[str, bytes], dict[str, str]]:
+    """The contents of a submission by relative path, and the folders that are only linked."""
+    files: dict[str, bytes] = {}
+    links: dict[str, str] = {}
+    if not place.is_dir():
+        return {place.name: _content(place, place.parent, 0)}, links
+    total = 0
+    for path in _walk(place, place, links):
+        content = _content(path, place, total)
+        total += len(content)
+        files[_relative(path, place)] = content
+        if len(files) > MOST_FILES:
+            raise _RefusedError(f"more than {MOST_FILES} files")
+    return files, links
+
+
+def _walk(folder: Path, top: Path, links: dict[str, str]) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if _left_out(path.name):
+            continue
+        if path.name in LINKED and path.is_dir():
+            _inside(path, top)
+            links[_relative(path, top)] = str(path.resolve())
+        elif path.is_symlink() and path.is_dir():
+            raise _RefusedError(f"{_relative(path, top)} is a link to a folder")
+        elif path.is_dir():
+            yield from _walk(path, top, links)
+        else:
+            yield path
+
+
+def _relative(path: Path, top: Path) -> str:
+    name = path.relative_to(top).as_posix()
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise _RefusedError(f"the name of {name!a} is not UTF-8") from None
+    return name
+
+
+def _inside(path: Path, top: Path) -> None:
+    if path.is_symlink() and not path.resolve().is_relative_to(top.resolve()):
+        raise _RefusedError(f"{_relative(path, top)} is a link that leads out of the folder")
+
+
+def _content(path: Path, top: Path, before: int) -> bytes:
+    """The bytes of a plain file inside `top`; links that lead out, devices, pipes and too much are refused."""
+    _inside(path, top)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _RefusedError(f"{_relative(path, top)} is no plain file")
+        content = file.read(MOST_BYTES - before + 1)
+    if before + len(content) > MOST_BYTES:
+        raise _RefusedError(f"larger than {MOST_BYTES >> 20} MB")
+    return content
+
+
+def readable(found: Sequence[Submission | Unreadable]) -> list[Submission]:
+    """Those that can be graded."""
+    return [each for each in found if isinstance(each, Submission)]
