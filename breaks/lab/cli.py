@@ -14,6 +14,7 @@ import click
 
 from breaks.lab import screen
 from breaks.lab.cli_check import check_command
+from breaks.lab.cli_exercise import fix_command, show_solution, start_command, verify_command
 from breaks.lab.cli_record import record_command
 from breaks.lab.cli_rules import rules_command
 from breaks.lab.cli_run import command_for, find
@@ -118,15 +119,21 @@ def _attempts() -> list[dict[str, Any]]:
 @cli.command("show")
 @click.argument("name")
 @click.option("--variant", default="", help="Show a variant of the break.")
+@click.option("--solution", is_flag=True, help="The repaired file, once `verify` has passed here.")
+@click.option("--give-up", is_flag=True, help="With --solution: show it before.")
 @click.option("--plain", is_flag=True, help="Plain lines: no colour, no box characters.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
-def show_command(name: str, variant: str, plain: bool, as_json: bool) -> int:
+def show_command(name: str, variant: str, solution: bool, give_up: bool, plain: bool, as_json: bool) -> int:
     """Show the step beside the reference loop's, and not what comes of it."""
     known([name])
+    if give_up and not solution:
+        raise click.UsageError("--give-up goes with --solution")
+    brk = find(name, variant)
+    if solution:
+        return show_solution(brk, give_up, as_json)
     from breaks._break import RIGHT
     from breaks.lab import diff
 
-    brk = find(name, variant)
     right = RIGHT[brk.step]
     lines = diff.fix(brk.wrong, right)
     if as_json:
@@ -209,6 +216,9 @@ def _report_lines(summaries: list[Any]) -> list[str]:
 cli.add_command(record_command)
 cli.add_command(check_command)
 cli.add_command(rules_command)
+cli.add_command(start_command)
+cli.add_command(fix_command)
+cli.add_command(verify_command)
 
 
 def main(args: list[str] | None = None) -> None:
