@@ -37,7 +37,7 @@ class Channel:
         return True
 
     def read(self) -> list[dict[str, Any]] | None:
-        """Wait for bytes and return the objects that are complete; None at the end, or for what is no object."""
+        """Wait for bytes and return the objects that are complete; None at the end, or for no object."""
         try:
             chunk = self.sock.recv(_CHUNK)
         except OSError:

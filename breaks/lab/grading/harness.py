@@ -1,4 +1,4 @@
-"""What runs beside the learner's `solve`, in its process: it loads the file, builds client and tools, calls it.
+"""What runs beside the learner's `solve`, in its process: it loads the file, builds client and tools, calls.
 
 The answer goes to the real standard output; what `solve` prints goes to standard error. Every fault ends in
 one clear last line on standard error and exit status 1.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import pwd
 import queue
-import shutil
 import socket
 import subprocess
 import sys
@@ -25,13 +24,12 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from breaks.lab.grading import keeper, walls
+from breaks.lab.grading import keeper, sight, walls
 from breaks.lab.grading.channel import Channel, packed, unpacked
 from breaks.lab.grading.result import Submission
 
 Why = Literal["exit", "killed", "time", "cpu", "memory", "output", "disk", "processes"]
 WHYS = ("exit", "killed", "time", "cpu", "memory", "output", "disk", "processes")
-_ROOT = str(Path(__file__).resolve().parents[3])
 _START = "import sys; sys.path.append(sys.argv[1]); from breaks.lab.grading.keeper import main; main()"
 _READY = 60.0  # seconds for the keeper to import the SDK, on a slow and busy machine
 _GRACE = 10.0  # seconds beyond its own limits after which a keeper is taken for lost
@@ -90,8 +88,9 @@ class Jail:
             if not name or name.startswith("/") or "\0" in name or ".." in PurePosixPath(name).parts:
                 raise ValueError(f"{submission.name}: a file may not be named {name!r}")
         self.submission, self.limits, self.hide, self.user = submission, limits, tuple(hide), user
-        namespaces = walls.LINUX and not user and force != keeper.PROCESS_GROUP
-        self._kinds = [keeper.NAMESPACES] * namespaces + [keeper.PROCESS_GROUP] * (force != keeper.NAMESPACES)
+        self._kinds = [
+            kind for kind in keeper.KINDS if force in ("", kind) and not (user and kind == keeper.NAMESPACES)
+        ]
         self._warden: _Warden | None = None
         self._lock = threading.RLock()
         self._free = set(range(1, walls.BOXES + 1))
@@ -242,7 +241,7 @@ class _Warden:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _START, _ROOT],
+                [sys.executable, "-I", "-c", _START, sight.ROOT],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -360,16 +359,8 @@ def _order(jail: Jail, kind: str, base: str, user: list[int] | None) -> dict[str
         "links": dict(submission.links),
         "trusted": submission.trusted,
         "limits": asdict(jail.limits),
-        "hide": [str(path) for path in jail.hide],
-        "keep": _kept(submission),
+        "hide": sight.hidden(submission, jail.hide),
+        "keep": sight.kept(submission),
         "base": base,
         "user": user,
     }
-
-
-def _kept(submission: Submission) -> list[str]:
-    """Folders that have to stay readable: Python's, the program's, and what is linked in."""
-    program = submission.command.split()[:1]
-    found = [sys.prefix, sys.base_prefix, *submission.links.values()]
-    found += [os.path.dirname(os.path.realpath(place)) for word in program if (place := shutil.which(word))]
-    return [os.path.realpath(each) for each in found]

@@ -21,12 +21,13 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
-from breaks.lab.grading import harness, meter, walls
+from breaks.lab.grading import contract, harness, landlock, meter, sight, walls
 from breaks.lab.grading.channel import Channel, unpacked
 from breaks.lab.grading.started import TICK, Started, Watch
 
-NAMESPACES, PROCESS_GROUP = "namespaces", "process group"
+NAMESPACES, LANDLOCK, PROCESS_GROUP = KINDS = "namespaces", "landlock", "process group"  # the best first
 ENTRIES = 16384  # files and folders of a box
 DESCRIPTORS = 512
 FOLDERS = ("work", "home", "conversation", "tmp")
@@ -43,6 +44,8 @@ class Keeper:
         self.boxes: dict[int, str] = {}
         self.run: Started | None = None
         self.groups: set[int] = set()
+        self.narrow = landlock.available()
+        self.readable = sight.readable(order["hide"], order["keep"]) if order["isolation"] == LANDLOCK else []
         self.selector = selectors.DefaultSelector()
         self.wake, self._bell = socket.socketpair()
 
@@ -186,6 +189,7 @@ class Keeper:
         os.chdir(os.path.join(path, "work"))
         os.umask(0o077)
         confine(self.limits, self.order["user"])
+        self._shut(path, message["env"])
         harness.settings_of({**surroundings(path), **message["env"]})
         if self.order["entry"]:
             signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as Python has them
@@ -197,6 +201,17 @@ class Keeper:
         except OSError as error:
             print(f"{words[0]}: {error.strerror}", file=sys.stderr, flush=True)
         return 127
+
+    def _shut(self, path: str, env: dict[str, str]) -> None:
+        ports = {
+            port
+            for name in (contract.BASE_URL, contract.TOOLS_URL)
+            if (port := urlsplit(env.get(name, "")).port)
+        }
+        if self.order["isolation"] == LANDLOCK:
+            landlock.shut(ports, self.readable, [path])
+        elif self.walled and self.narrow:
+            landlock.shut(ports)
 
     # watching
 
@@ -299,6 +314,8 @@ def main() -> None:
         if order["isolation"] == NAMESPACES:
             walls.enter(order["hide"], order["keep"], channel.sock.close)
         else:
+            if order["isolation"] == LANDLOCK and not landlock.available():
+                raise OSError("this kernel has no Landlock of ABI 6")
             walls.adopt()
         walls.private()
         if order["entry"]:
@@ -312,5 +329,7 @@ def main() -> None:
         status = 126
         try:
             status = task()
+        except OSError as error:
+            print(f"the loop could not be started: {error}", file=sys.stderr)
         finally:
             harness.leave(status)

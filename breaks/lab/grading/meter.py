@@ -23,7 +23,7 @@ PS = ("ps", "-axo", "pid=,ppid=,pgid=,rss=,time=")
 
 @dataclass(frozen=True)
 class Process:
-    """One process: ids, its own memory in bytes (no shared pages), CPU seconds with those of ended children."""
+    """One process: ids, its own memory in bytes (no shared pages), CPU seconds with its ended children's."""
 
     pid: int
     parent: int

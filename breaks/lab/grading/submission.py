@@ -166,7 +166,7 @@ def _inside(path: Path, top: Path) -> None:
 
 
 def _content(path: Path, top: Path, before: int) -> bytes:
-    """The bytes of a plain file inside `top`; links that lead out, devices, pipes and too much are refused."""
+    """The bytes of a plain file inside `top`; links that lead out, devices, pipes, too much are refused."""
     _inside(path, top)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from breaks.lab.grading.landlock import DEVICES
+
 LINUX = sys.platform == "linux"
 BOXES = 8  # places that can be open at once
 ROOM = "/tmp/box{}"  # where the loop sees its place, within its namespace
@@ -37,8 +39,6 @@ _DEATH_SIGNAL, _DUMPABLE, _BOUNDING, _SECURE_BITS, _SUBREAPER, _NO_NEW_PRIVILEGE
 )
 _ALL_SECURE_BITS = 0x2F  # being root gives no capability, and none of this can be taken back
 _CAPABILITY_VERSION = 0x20080522
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-_COVERED = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev/shm")  # sockets and files of others stand here
 
 
 def _libc() -> ctypes.CDLL:
@@ -93,20 +93,22 @@ def enter(hide: Iterable[str], keep: Iterable[str], leave: Callable[[], None]) -
         _, status = os.waitpid(inner, 0)
         os._exit(min(abs(os.waitstatus_to_exitcode(status)), 125))
     _prctl(_DEATH_SIGNAL, signal.SIGKILL)
-    _furnish(sorted({os.path.realpath(each) for each in (*hide, *_COVERED)}), keep)
+    _furnish([each for each in hide if each != "/dev"], keep)
 
 
 def _furnish(hidden: list[str], keep: Iterable[str]) -> None:
     _mount(None, "/", None, _REC | _PRIVATE)
-    kept = {
-        path: os.open(path, os.O_PATH) for path in sorted(map(os.path.realpath, keep)) if os.path.isdir(path)
-    }
+    kept = {path: os.open(path, os.O_PATH) for path in keep if os.path.isdir(path)}
+    real = {path: os.path.realpath(path) for path in kept}
     _mount("proc", "/proc", "proc", _NOSUID | _NODEV)
     with suppress(OSError):  # no further user namespaces; the mounts are locked for them in any case
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
-    devices = {name: os.open(f"/dev/{name}", os.O_PATH) for name in _DEVICES}
+    devices = {path: os.open(path, os.O_PATH) for path in DEVICES}
     for path in hidden:
-        _cover(path, kept)
+        _cover(path)
+        for each, descriptor in kept.items():
+            if real[each].startswith(path + "/"):
+                _put_back(each, real[each], descriptor)
     for number in range(1, BOXES + 1):
         os.mkdir(ROOM.format(number))
     _devices(devices)
@@ -115,17 +117,22 @@ def _furnish(hidden: list[str], keep: Iterable[str]) -> None:
     _set_read_only("/")
 
 
-def _cover(path: str, kept: dict[str, int]) -> None:
-    """Lay an empty folder over this one, and put back what is kept of it."""
-    if not os.path.isdir(path):
-        if os.path.exists(path):
-            _mount("/dev/null", path, None, _BIND)
-        return
-    _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=755")
-    for each, descriptor in kept.items():
-        if each.startswith(path.rstrip("/") + "/") and not os.path.isdir(each):
-            os.makedirs(each)
-            _mount(f"/proc/self/fd/{descriptor}", each, None, _BIND | _REC)
+def _cover(path: str) -> None:
+    """Lay an empty folder over this one, or nothing over a file."""
+    if os.path.isdir(path):
+        _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=755")
+    elif os.path.exists(path):
+        _mount("/dev/null", path, None, _BIND)
+
+
+def _put_back(path: str, real: str, descriptor: int) -> None:
+    """Show what is kept of a covered folder where it was, and by the name that leads there."""
+    if not os.path.isdir(real):
+        os.makedirs(real)
+        _mount(f"/proc/self/fd/{descriptor}", real, None, _BIND | _REC)
+    if not os.path.lexists(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.symlink(real, path)
 
 
 def _devices(devices: dict[str, int]) -> None:
@@ -133,9 +140,10 @@ def _devices(devices: dict[str, int]) -> None:
     stage = "/tmp/dev"
     os.mkdir(stage)
     _mount("tmpfs", stage, "tmpfs", _NOSUID, "size=64k,mode=755")
-    for name, descriptor in devices.items():
-        Path(stage, name).touch()
-        _mount(f"/proc/self/fd/{descriptor}", f"{stage}/{name}", None, _BIND)
+    for path, descriptor in devices.items():
+        place = f"{stage}/{os.path.basename(path)}"
+        Path(place).touch()
+        _mount(f"/proc/self/fd/{descriptor}", place, None, _BIND)
     for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         os.symlink(f"/proc/self/fd{target}", f"{stage}/{name}")
     os.mkdir(f"{stage}/shm")
