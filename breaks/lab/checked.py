@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from breaks.lab.asked_of import Asked, Choices, FormError, asked_of, name_of
 from breaks.lab.intake import Raw
-from breaks.lab.owed import Loss, blocks_of, losses_since, messages_of
+from breaks.lab.owed import Loss, losses_since
+from breaks.lab.parts import blocks_of, messages_of
 from cassettes.stand_in import rulebook
 from cassettes.stand_in.answer import EDGE, MAX_BODY
 from cassettes.stand_in.keys import GATED

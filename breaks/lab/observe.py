@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from breaks.lab.owed import Loss, accepted, blocks_of, call_ids, messages_of
+from breaks.lab.owed import Loss
+from breaks.lab.parts import accepted, call_ids, content_of, messages_of
 from breaks.lab.predict import Prediction, as_predicted
 from breaks.lab.silent import Silence, about_accounts, confidence, silences
 from breaks.lab.verdict import Position, Verdict
@@ -213,19 +214,22 @@ def _decisive(verdict: Verdict, exchanges: Sequence[Any]) -> int:
 def figures(exchanges: Sequence[Any], dispatches: Sequence[Any]) -> Figures:
     """Measure a run: what went over the wire, and what its dispatches took."""
     taken = [e for e in exchanges if accepted(e)]
-    contents = [blocks_of(e.response.get("content")) for e in taken]
+    contents = [content_of(e.response) for e in taken]
     calls = [len(call_ids(content)) for content in contents]
     return Figures(
         round_trips=len(exchanges),
         calls_per_turn=tuple(n for n in calls if n),
-        input_tokens=tuple(_input_tokens(e.response.get("usage")) for e in taken),
+        input_tokens=tuple(_input_tokens(e.response) for e in taken),
         dispatch=tuple(asdict(one) if is_dataclass(one) else dict(one) for one in dispatches),  # type: ignore[arg-type]
     )
 
 
-def _input_tokens(usage: Any) -> int:
+def _input_tokens(response: Any) -> int:
+    """Return what a request weighed as its response says; what is no count counts nothing."""
+    usage = response.get("usage") if isinstance(response, dict) else None
     keys = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return sum(int(usage.get(key) or 0) for key in keys) if isinstance(usage, dict) else 0
+    counts = [usage.get(key) for key in keys] if isinstance(usage, dict) else []
+    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))
 
 
 def origin_of(exchanges: Sequence[Any]) -> Origin:
@@ -268,8 +272,12 @@ def walked(exchanges: Sequence[Any], at: int) -> tuple[Any, ...]:
     """Return what the local walker finds in a request, given what was returned before it."""
     from loop.walker import check
 
-    before = [e.response.get("content") for e in exchanges[:at] if accepted(e)]
-    return tuple(check(messages_of(exchanges[at].request), [content for content in before if content]))
+    before = [e.response.get("content") for e in exchanges[:at] if accepted(e) and content_of(e.response)]
+    originals = [content for content in before if isinstance(content, list)]
+    try:
+        return tuple(check(messages_of(exchanges[at].request), originals))
+    except RecursionError:  # nested deeper than the walker compares; the verdict is not its business
+        return ()
 
 
 def observe(

@@ -3,118 +3,109 @@
 Every response that was accepted owes its content blocks to every later request of the
 same conversation, and each of its calls one result, together in one message.
 
-1. Turns. Neighbouring assistant messages of a request are one turn, as they are to the
-   provider. A returned turn is looked for by its call ids, then by any equal block, then by
-   its place among the assistant turns; a place in the list is claimed once, so two equal
-   turns need two places. Assistant turns that the first request already held claim first.
+1. Turns. A returned turn is looked for where all its blocks stand, then by its call ids, then by any
+   equal block, then by its place among the assistant turns; a block in the list is claimed once, so two
+   equal turns need two places. Assistant turns that the first request already held claim too.
 2. Blocks. Equal JSON values are the same block (key order and 1 against 1.0 do not count,
    true is not 1). A block without an equal is `changed` where a block of its kind (or its
    call id) stands in the turn unclaimed, `wrong-id` where only the id differs, else `absent`.
-3. Results, as sent: one per call (`absent`), those of one turn in one message (`split`), under
-   a call's own id (`wrong-id`), and between two consecutive requests with the same content
-   and error flag (`result-content`, `error-flag`). Their order is free.
+3. Results, as sent, turn by turn: one per call (`absent`), those of one turn in one message (`split`),
+   under a call's own id (`wrong-id`), and between two consecutive requests with the same content
+   and error flag (`result-content`, `error-flag`). Their order is free. The results of turns that the first
+   request held are as owed as they stood there.
 
-A loss is reported once, at the first request that shows it. Does not judge what was added
+A loss is reported once, at the first request that shows it. Takes any JSON. Does not judge what was added
 to a list, and does not look at anything but the message lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-from loop.walker import same
+from breaks.lab.parts import (
+    IDENTIFIED,
+    Block,
+    Exchange,
+    Listed,
+    Placed,
+    accepted,
+    assistant_turns,
+    blocks_of,
+    call_ids,
+    content_of,
+    describe,
+    equal,
+    ident_of,
+    listed,
+    messages_of,
+    shown,
+)
 
-Block = dict[str, Any]
-IDENTIFIED = {"tool_use", "server_tool_use", "mcp_tool_use"}
-
-
-class Exchange(Protocol):
-    """One request and its response, as a door keeps them."""
-
-    request: dict[str, Any]
-    status: int
-    response: dict[str, Any]
+Keyed = tuple[tuple[Any, ...], "Loss"]
 
 
 @dataclass(frozen=True)
 class Loss:
     """One thing that was owed: where it should stand, what happened to it, and what it is.
 
-    `kind`: absent, changed, split, wrong-id, error-flag, result-content or turn-absent.
+    `kind`: absent, changed, split, wrong-id, error-flag, result-content or turn-absent. `block`: the type
+    of the block, "" for a whole turn; `key`: the field of it that differs, if it is one.
     """
 
     path: str
     kind: str
     what: str
     exchange: int = 0  # the number of the exchange whose request has that path
+    block: str = field(default="", compare=False)
+    key: str = field(default="", compare=False)
 
 
-class Placed(NamedTuple):
-    """A block and its position in the list as it was sent."""
-
-    i: int
-    j: int
-    block: Block
-
-    @property
-    def path(self) -> str:
-        """Return the position as `messages[i].content[j]`."""
-        return f"messages[{self.i}].content[{self.j}]"
-
-
-@dataclass
+@dataclass(frozen=True)
 class _Owed:
-    """A returned turn while it is being looked for in one request; `number` is None for an earlier one."""
+    """A returned turn; `number` is None for one that the first request held already."""
 
     number: int | None
     blocks: list[Block]
     place: int = 0  # where it stands in a list that is only appended to
     continues: bool = False  # it goes on with the turn that its request ended in
+
+
+@dataclass
+class _Claim:
+    """What one owed turn found in one request: its turn there, and its equal blocks."""
+
     turn: int | None = None
     found: dict[int, Placed] = field(default_factory=dict)
 
 
-def blocks_of(content: Any) -> list[Block]:
-    """Return the blocks of a message's content; a string is one text block, an oddity none."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+@dataclass(frozen=True)
+class _Request:
+    """The list that was sent, what the owed turns claim of it, and what nobody claims, turn by turn."""
 
-
-def messages_of(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the message list of a request body, without what is no message."""
-    listed = request.get("messages")
-    return [m if isinstance(m, dict) else {} for m in listed] if isinstance(listed, list) else []
-
-
-def accepted(exchange: Exchange) -> bool:
-    """Tell whether the provider took the request."""
-    return 200 <= exchange.status < 300
-
-
-def call_ids(blocks: Sequence[Block]) -> list[str]:
-    """Return the ids of the client calls among `blocks`, in order."""
-    return [str(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
+    sent: Listed
+    claims: list[_Claim]
+    free: list[list[Placed]]
 
 
 def losses(exchanges: Sequence[Exchange]) -> list[Loss]:
     """Return every loss, each at the request that shows it first."""
     seen: dict[tuple[Any, ...], Loss] = {}
-    returned: list[_Owed] = []
+    owed: list[_Owed] = []
+    before: _Request | None = None
     for n, exchange in enumerate(exchanges):
         messages = messages_of(exchange.request)
         if n == 0:
-            returned += [_Owed(None, [p.block for p in turn]) for turn in assistant_turns(messages)]
-        else:
-            earlier = messages_of(exchanges[n - 1].request)
-            for key, loss in _compare(returned, earlier, messages):
-                seen.setdefault((*key, loss.kind), replace(loss, exchange=n))
+            owed += [_Owed(None, [p.block for p in turn]) for turn in assistant_turns(messages)]
+        now = _read(owed, messages)
+        for key, loss in _compare(owed, before, now) if before else ():
+            seen.setdefault((*key, loss.kind), replace(loss, exchange=n))
         if accepted(exchange):
             continues = bool(messages) and messages[-1].get("role") == "assistant"
-            content = blocks_of(exchange.response.get("content"))
-            returned.append(_Owed(n, content, len(messages), continues))
+            owed.append(_Owed(n, content_of(exchange.response), len(messages), continues))
+        before = now
     return list(seen.values())
 
 
@@ -125,124 +116,157 @@ def losses_since(earlier: list[dict[str, Any]], returned: Any, messages: list[di
     """
     turns = assistant_turns(earlier)
     owed = [_Owed(n, [p.block for p in turn], turn[0].i) for n, turn in enumerate(turns) if turn]
+    before = _read(owed, earlier)
     continues = bool(earlier) and earlier[-1].get("role") == "assistant"
     if returned is not None:
         owed.append(_Owed(len(turns), blocks_of(returned), len(earlier), continues))
-    return list({(*key, loss.kind): loss for key, loss in _compare(owed, earlier, messages)}.values())
+    return list({(*k, loss.kind): loss for k, loss in _compare(owed, before, _read(owed, messages))}.values())
 
 
-def assistant_turns(messages: Sequence[dict[str, Any]]) -> list[list[Placed]]:
-    """Return the assistant turns of a list, neighbouring messages joined."""
-    turns: list[list[Placed]] = []
-    previous = None
-    for i, message in enumerate(messages):
-        if message.get("role") == "assistant":
-            if previous != "assistant":
-                turns.append([])
-            turns[-1] += [Placed(i, j, block) for j, block in enumerate(blocks_of(message.get("content")))]
-        previous = message.get("role")
-    return turns
+def _read(owed: Sequence[_Owed], messages: list[dict[str, Any]]) -> _Request:
+    found = listed(messages)
+    return _Request(found, *_claims(owed, found.turns))
 
 
-def _compare(
-    returned: Sequence[_Owed], earlier: list[dict[str, Any]], messages: list[dict[str, Any]]
-) -> Iterator[tuple[tuple[Any, ...], Loss]]:
-    turns = assistant_turns(messages)
-    owed = [_Owed(one.number, one.blocks, one.place, one.continues) for one in returned]
-    free = _claim_equal(owed, turns)
-    for one in owed:
+def _compare(owed: Sequence[_Owed], before: _Request, now: _Request) -> Iterator[Keyed]:
+    for one, claim in zip(owed, now.claims, strict=True):
         if one.number is not None:
-            yield from _block_losses(one, turns, free)
-    yield from _result_losses(owed, messages)
-    yield from _result_changes(earlier, messages)
+            yield from _block_losses(one, claim, now)
+    yield from _result_losses(owed, now)
+    yield from _result_changes(before, now)
 
 
-def _claim_equal(owed: list[_Owed], turns: list[list[Placed]]) -> list[list[Placed]]:
-    """Find each owed turn and claim its equal blocks; return what stays unclaimed, turn by turn."""
-    free = [list(turn) for turn in turns]
-    named = [_turn_by_id(one, turns) for one in owed]
-    cursor = 0
-    for one, by_id in zip(owed, named, strict=True):
-        cursor = max(0, cursor - one.continues)
-        one.turn = by_id if by_id is not None else _turn_by_block(one, free, cursor, named)
-        if one.turn is None:
-            continue
-        cursor = one.turn + 1
-        for k, block in enumerate(one.blocks):
-            twin = next((p for p in free[one.turn] if same(p.block, block)), None)
-            if twin is not None:
-                one.found[k] = twin
-                free[one.turn].remove(twin)
-    return free
+# -- turns --------------------------------------------------------------------------
+
+Fit = Callable[[_Owed, Sequence[Placed], Sequence[Placed]], int]  # of a turn, unclaimed and whole; 0: no fit
 
 
-def _turn_by_id(one: _Owed, turns: list[list[Placed]]) -> int | None:
-    ids = {block.get("id") for block in one.blocks if block.get("type") in IDENTIFIED}
-    for n, turn in enumerate(turns):
-        if any(p.block.get("type") in IDENTIFIED and p.block.get("id") in ids for p in turn):
-            return n
-    return None
+def _claims(owed: Sequence[_Owed], turns: list[list[Placed]]) -> tuple[list[_Claim], list[list[Placed]]]:
+    """Find each owed turn and claim its equal blocks, the surest fits first."""
+    free, claims = [list(turn) for turn in turns], [_Claim() for _ in owed]
+    for fit in (_whole, _contained, _by_id, _by_block, _by_place):
+        cursor = 0
+        for one, claim in zip(owed, claims, strict=True):
+            if claim.turn is None and one.blocks:
+                start = max(0, cursor - one.continues)
+                claim.turn = _best(one, fit, free, turns, start)
+                if claim.turn is not None:
+                    _take(one, claim, free)
+            cursor = cursor if claim.turn is None else claim.turn + 1
+    return claims, free
 
 
-def _turn_by_block(one: _Owed, free: list[list[Placed]], cursor: int, named: list[int | None]) -> int | None:
-    if not one.blocks:
-        return None
-    equal = [n for n, turn in enumerate(free) if any(same(p.block, b) for p in turn for b in one.blocks)]
-    if equal:
-        return min(equal, key=lambda n: (n < cursor, n))
-    return cursor if cursor < len(free) and free[cursor] and cursor not in named else None
+def _best(
+    one: _Owed, fit: Fit, free: list[list[Placed]], turns: list[list[Placed]], start: int
+) -> int | None:
+    """Return the turn that fits best; of equal ones the first at or after `start`, else the first."""
+    if fit is _by_place:
+        return start if start < len(turns) and fit(one, free[start], turns[start]) else None
+    best, most = None, 0
+    for n in (*range(start, len(turns)), *range(min(start, len(turns)))):
+        grade = fit(one, free[n], turns[n])
+        if grade > most:
+            best, most = n, grade
+        if grade and fit in (_whole, _contained):
+            break
+    return best
 
 
-def _block_losses(
-    one: _Owed, turns: list[list[Placed]], free: list[list[Placed]]
-) -> Iterator[tuple[tuple[Any, ...], Loss]]:
+def _take(one: _Owed, claim: _Claim, free: list[list[Placed]]) -> None:
+    assert claim.turn is not None
+    for k, block in enumerate(one.blocks):
+        twin = next((p for p in free[claim.turn] if equal(p.block, block)), None)
+        if twin is not None:
+            claim.found[k] = twin
+            free[claim.turn] = _less(free[claim.turn], twin)
+
+
+def _less(places: list[Placed], one: Placed) -> list[Placed]:
+    return [placed for placed in places if placed is not one]
+
+
+def _whole(one: _Owed, free: Sequence[Placed], turn: Sequence[Placed]) -> int:
+    pairs = zip(one.blocks, free, strict=False)
+    return int(len(free) == len(turn) == len(one.blocks) and all(equal(b, p.block) for b, p in pairs))
+
+
+def _contained(one: _Owed, free: Sequence[Placed], turn: Sequence[Placed]) -> int:
+    return int(len(free) >= len(one.blocks) and _equals(one, free) == len(one.blocks))
+
+
+def _by_id(one: _Owed, free: Sequence[Placed], turn: Sequence[Placed]) -> int:
+    shared = _ids(one.blocks) & _ids([p.block for p in free])
+    return len(shared) * (1 + len(one.blocks)) + _equals(one, free) if shared else 0
+
+
+def _by_block(one: _Owed, free: Sequence[Placed], turn: Sequence[Placed]) -> int:
+    return _equals(one, free)
+
+
+def _by_place(one: _Owed, free: Sequence[Placed], turn: Sequence[Placed]) -> int:
+    return int(len(free) == len(turn) > 0)
+
+
+def _equals(one: _Owed, free: Sequence[Placed]) -> int:
+    left = list(free)
+    for block in one.blocks:
+        twin = next((p for p in left if equal(p.block, block)), None)
+        left = left if twin is None else _less(left, twin)
+    return len(free) - len(left)
+
+
+def _ids(blocks: Sequence[Block]) -> set[str]:
+    return {ident_of(block.get("id")) for block in blocks if block.get("type") in IDENTIFIED}
+
+
+# -- blocks -------------------------------------------------------------------------
+
+
+def _block_losses(one: _Owed, claim: _Claim, now: _Request) -> Iterator[Keyed]:
     if not one.blocks:  # an empty turn has nothing to send back
         return
-    if one.turn is None:
-        what = "the whole assistant turn that was returned here: " + ", ".join(
-            describe(block) for block in one.blocks
-        )
+    if claim.turn is None:
+        which = ", ".join(describe(block) for block in one.blocks)
+        what = f"the whole assistant turn that was returned here: {which}"
         yield (one.number,), Loss(f"messages[{one.place}]", "turn-absent", what)
         return
-    at = min((p.i for p in turns[one.turn]), default=0)
+    at = min((p.i for p in now.sent.turns[claim.turn]), default=0)
     for k, block in enumerate(one.blocks):
-        if k not in one.found:
-            rival = _rival(block, free[one.turn])
+        if k not in claim.found:
+            rival = _rival(block, now.free[claim.turn])
             if rival is not None:
-                free[one.turn].remove(rival)
+                now.free[claim.turn] = _less(now.free[claim.turn], rival)
                 for loss in _changes(block, rival):
                     yield (one.number, k, loss.what), loss
             else:
                 what = f"block {k} of the {len(one.blocks)} that were returned: {describe(block)}"
-                yield (one.number, k), Loss(f"messages[{at}]", "absent", what)
-    order = [(one.found[k].i, one.found[k].j) for k in sorted(one.found)]
+                lost = Loss(f"messages[{at}]", "absent", what, block=str(block.get("type")))
+                yield (one.number, k), lost
+    order = [claim.found[k][:2] for k in sorted(claim.found)]
     if order != sorted(order):
         yield (one.number, "order"), Loss(f"messages[{at}]", "changed", "order of the blocks of this turn")
 
 
 def _rival(block: Block, free: list[Placed]) -> Placed | None:
     """Return the unclaimed block that stands where `block` stood: its id, else its kind."""
-    alike = [p for p in free if p.block.get("type") == block.get("type")]
-    by_id = [p for p in alike if "id" in block and p.block.get("id") == block["id"]]
+    alike = [p for p in free if equal(p.block.get("type"), block.get("type"))]
+    by_id = [p for p in alike if "id" in block and equal(p.block.get("id"), block["id"])]
     return next(iter(by_id or alike), None)
 
 
 def _changes(block: Block, rival: Placed) -> Iterator[Loss]:
     """Name the fields in which the block that was sent differs from the one that was returned."""
-    sent = rival.block
+    sent, kind = rival.block, str(block.get("type"))
     for key in sorted(block.keys() | sent.keys()):
-        if key in block and key in sent and same(block[key], sent[key]):
+        if key in block and key in sent and equal(block[key], sent[key]):
             continue
         if key == "id":
-            what = f"id of {describe(block)}: sent as {sent.get('id')}"
-            yield Loss(rival.path, "wrong-id", what)
-        elif key not in sent:
-            yield Loss(rival.path, "changed", f"field `{key}` of {describe(block)}: gone")
-        elif key not in block:
-            yield Loss(rival.path, "changed", f"field `{key}` of {describe(block)}: added")
-        else:
-            sizes = _sizes(block[key], sent[key])
-            yield Loss(rival.path, "changed", f"field `{key}` of {describe(block)}: {sizes}")
+            what = f"id of {describe(block)}: sent as {shown(sent.get('id'))}"
+            yield Loss(rival.path, "wrong-id", what, block=kind, key=key)
+            continue
+        how = "gone" if key not in sent else "added" if key not in block else _sizes(block[key], sent[key])
+        what = f"field `{key}` of {describe(block)}: {how}"
+        yield Loss(rival.path, "changed", what, block=kind, key=key)
 
 
 def _sizes(returned: Any, sent: Any) -> str:
@@ -254,80 +278,88 @@ def _sizes(returned: Any, sent: Any) -> str:
     return "another value"
 
 
-def describe(block: Block) -> str:
-    """Say in a few words which block this is."""
-    kind = str(block.get("type"))
-    if kind == "thinking":
-        return f"thinking block (signature of {len(str(block.get('signature') or ''))} characters)"
-    if kind == "redacted_thinking":
-        return f"redacted_thinking block ({len(str(block.get('data') or ''))} characters of data)"
-    if kind == "text":
-        text = str(block.get("text") or "")
-        return f'text block "{text[:40]}{"…" if len(text) > 40 else ""}"'
-    if kind in IDENTIFIED:
-        return f"{kind} {block.get('name')} {block.get('id')}"
-    return f"{kind} block"
+# -- results ------------------------------------------------------------------------
 
 
-def results_of(messages: Sequence[dict[str, Any]]) -> dict[str, list[Placed]]:
-    """Return the tool results of a list under the call id that each one names."""
-    found: dict[str, list[Placed]] = {}
-    for i, message in enumerate(messages):
-        for j, block in enumerate(blocks_of(message.get("content"))):
-            if block.get("type") == "tool_result":
-                found.setdefault(str(block.get("tool_use_id")), []).append(Placed(i, j, block))
-    return found
-
-
-def _result_losses(
-    owed: list[_Owed], messages: list[dict[str, Any]]
-) -> Iterator[tuple[tuple[Any, ...], Loss]]:
-    results = results_of(messages)
-    for one in owed:
-        ids = [] if one.number is None else call_ids(one.blocks)
-        for ident in ids:
-            if ident not in results and one.turn is not None:
-                yield ("result", ident), Loss(_after(one, messages), "absent", f"result of call {ident}")
-        stands = sorted({p.i for ident in ids for p in results.get(ident, [])})
-        if len(stands) > 1:
-            where = ", ".join(f"messages[{i}]" for i in stands)
-            what = f"the results of one turn stand in {len(stands)} messages: {where}"
-            yield ("split", one.number), Loss(f"messages[{stands[-1]}]", "split", what)
+def _result_losses(owed: Sequence[_Owed], now: _Request) -> Iterator[Keyed]:
+    """Name what the calls of returned turns are owed in this request, and results of no call."""
+    for k, (one, claim) in enumerate(zip(owed, now.claims, strict=True)):
+        calls = Counter(call_ids(one.blocks))
+        if one.number is None or claim.turn is None or not calls:
+            continue
+        answers = {ident: now.sent.answers(claim.turn, ident) for ident in calls}
+        for ident, count in calls.items():
+            if len(answers[ident]) < count:
+                path = _after(now.sent.turns[claim.turn])
+                yield ("result", k, ident), Loss(path, "absent", f"result of call {ident}")
+        if _apart(answers.values()):
+            yield ("split", k), _split(answers.values())
     known = {ident for one in owed for ident in call_ids(one.blocks)}
-    known |= {ident for turn in assistant_turns(messages) for ident in call_ids([p.block for p in turn])}
-    for ident in results.keys() - known:
-        path = results[ident][0].path
+    for ident in now.sent.strays.keys() - known:
+        path = now.sent.strays[ident][0].path
         yield ("stray", ident), Loss(path, "wrong-id", f"result under id {ident}, which no call has")
 
 
-def _after(one: _Owed, messages: list[dict[str, Any]]) -> str:
-    """Return the path of the message that answers an owed turn."""
-    turn = assistant_turns(messages)[one.turn or 0]
+def _after(turn: list[Placed]) -> str:
+    """Return the path of the message that answers a turn."""
     return f"messages[{max((p.i for p in turn), default=0) + 1}]"
 
 
-def _result_changes(
-    earlier: list[dict[str, Any]], messages: list[dict[str, Any]]
-) -> Iterator[tuple[tuple[Any, ...], Loss]]:
-    before, now = results_of(earlier), results_of(messages)
-    calls = {ident for turn in assistant_turns(messages) for ident in call_ids([p.block for p in turn])}
-    for ident, places in before.items():
-        if ident not in now:
-            if ident in calls:
-                yield ("result", ident), Loss(places[0].path, "absent", f"result of call {ident}")
-            continue
-        old, new = places[0].block, now[ident][0]
-        if not same(blocks_of(old.get("content")), blocks_of(new.block.get("content"))):
-            yield ("content", ident), _moved(ident, before, new)
-        if bool(old.get("is_error")) != bool(new.block.get("is_error")):
-            word = "gone" if old.get("is_error") else "added"
-            yield ("flag", ident), Loss(new.path, "error-flag", f"is_error of the result of {ident}: {word}")
+def _apart(answers: Any) -> bool:
+    """Tell whether no one message holds a result of every call that has one."""
+    standing = [{placed.i for placed in places} for places in answers if places]
+    return len(standing) > 1 and not set.intersection(*standing)
 
 
-def _moved(ident: str, before: dict[str, list[Placed]], new: Placed) -> Loss:
+def _split(answers: Any) -> Loss:
+    stands = sorted({placed.i for places in answers for placed in places})
+    where = ", ".join(f"messages[{i}]" for i in stands)
+    what = f"the results of one turn stand in {len(stands)} messages: {where}"
+    return Loss(f"messages[{stands[-1]}]", "split", what)
+
+
+def _result_changes(before: _Request, now: _Request) -> Iterator[Keyed]:
+    """Compare the results of two consecutive requests, turn by turn."""
+    sent = [_Owed(None, [p.block for p in turn]) for turn in before.sent.turns]
+    homes = [claim.turn for claim in _claims(sent, now.sent.turns)[0]]
+    owners = {claim.turn: k for k, claim in enumerate(before.claims)}
+    apart: dict[int, dict[str, list[Placed]]] = {}
+    for (turn, ident), old in before.sent.results.items():
+        key, home = owners.get(turn, ("sent", turn)), homes[turn]
+        new = now.sent.answers(home, ident)
+        if new:
+            yield from _changed(key, ident, old, new, before.sent)
+            apart.setdefault(turn, {})[ident] = new
+        elif home is not None and ident in call_ids([p.block for p in now.sent.turns[home]]):
+            yield ("result", key, ident), Loss(old[0].path, "absent", f"result of call {ident}")
+    for ident, old in before.sent.strays.items():
+        yield from _changed("stray", ident, old, now.sent.strays.get(ident, []), before.sent)
+    for turn, answers in apart.items():
+        if _apart(answers.values()) and not _apart(before.sent.answers(turn, ident) for ident in answers):
+            yield ("split", owners.get(turn, ("sent", turn))), _split(answers.values())
+
+
+def _changed(
+    key: Any, ident: str, old: Sequence[Placed], new: Sequence[Placed], before: Listed
+) -> Iterator[Keyed]:
+    for n, (was, is_now) in enumerate(zip(old, new, strict=False)):
+        if not equal(_content(was.block), _content(is_now.block)):
+            yield ("content", key, ident, n), _moved(ident, before, is_now)
+        if bool(was.block.get("is_error")) != bool(is_now.block.get("is_error")):
+            word = "gone" if was.block.get("is_error") else "added"
+            what = f"is_error of the result of {ident}: {word}"
+            yield ("flag", key, ident, n), Loss(is_now.path, "error-flag", what)
+
+
+def _content(block: Block) -> Any:
+    """Return the content of a result: a string is one text block, none is no block, an oddity stays."""
+    content = block.get("content")
+    return [] if content is None else blocks_of(content) if isinstance(content, str) else content
+
+
+def _moved(ident: str, before: Listed, new: Placed) -> Loss:
     """Tell a result that stands under another call's id from one whose content changed."""
-    content = blocks_of(new.block.get("content"))
-    for other, places in before.items():
-        if other != ident and same(blocks_of(places[0].block.get("content")), content):
+    for (_, other), places in before.results.items():
+        if other != ident and equal(_content(places[0].block), _content(new.block)):
             return Loss(new.path, "wrong-id", f"result of {other} stands under id {ident}")
     return Loss(new.path, "result-content", f"content of the result of {ident}")

@@ -16,7 +16,8 @@ from breaks._break import CHAPTERS
 from breaks.lab.diff import in_words
 from breaks.lab.observe import Figures, Observation, path_of
 from breaks.lab.outline import Line, outline, safe
-from breaks.lab.owed import Loss, assistant_turns, call_ids, messages_of, results_of
+from breaks.lab.owed import Loss
+from breaks.lab.parts import call_ids, listed, messages_of
 
 STATES = {
     "worse": "ACCEPTED BUT WORSE",
@@ -178,19 +179,16 @@ def _about_pairing(seen: Observation) -> bool:
 
 def id_sets(request: dict[str, Any]) -> list[str]:
     """Return the two id sets of each turn with calls: left the calls, right the results."""
-    messages = messages_of(request)
-    results = results_of(messages)
-    lines, called = [], set()
-    for turn in assistant_turns(messages):
+    found, lines = listed(messages_of(request)), []
+    for n, turn in enumerate(found.turns):
         ids = call_ids([placed.block for placed in turn])
-        called.update(ids)
         if ids:
             lines.append(f"messages[{turn[0].i}] calls, left, and their results, right:")
         for ident in ids:
-            places = ", ".join(placed.path for placed in results.get(ident, []))
+            places = ", ".join(placed.path for placed in found.results.get((n, ident), []))
             answer = f"{safe(ident)} at {places}" if places else "no result"
             lines.append(f"  {safe(ident)} | {answer}")
-    strays = [(ident, places[0].path) for ident, places in results.items() if ident not in called]
+    strays = [(ident, places[0].path) for ident, places in found.strays.items()]
     return lines + [f"  (no such call) | {safe(ident)} at {path}" for ident, path in strays]
 
 

@@ -57,7 +57,7 @@ def _silence(rule_id: str, request: Mapping[str, Any]) -> Silence:
     from cassettes.stand_in import rulebook
 
     rule = rulebook.find(rule_id)
-    sureness, doubt = rulebook.held(rule, request)
+    sureness, doubt = rulebook.held(rule, request if isinstance(request, Mapping) else {})
     applies = "; ".join(text for text in (rule.applies, doubt) if text)
     return Silence(rule.id, sureness, f"{rule.statement} Applies: {applies}.")
 

@@ -23,7 +23,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from breaks.lab.owed import Exchange, Loss, accepted, blocks_of, call_ids, losses, messages_of, results_of
+from breaks.lab.owed import Loss, losses
+from breaks.lab.parts import Exchange, accepted, call_ids, content_of, messages_of, results_of, shown
 
 Position = tuple[int, int | None]
 ABOUT_THE_LIST = {400: {"invalid_request_error"}, 413: {"invalid_request_error", "request_too_large"}}
@@ -96,16 +97,16 @@ def _accepted(exchanges: Sequence[Exchange], needs: Collection[str]) -> Verdict:
 
 def brought(exchanges: Sequence[Exchange], need: str) -> bool:
     """Tell whether an accepted response brought what a break needs."""
-    contents = [blocks_of(e.response.get("content")) for e in exchanges if accepted(e)]
+    contents = [content_of(e.response) for e in exchanges if accepted(e)]
     if need == "thinking":
-        return any(block.get("type") in THINKING for content in contents for block in content)
+        return any(shown(block.get("type")) in THINKING for content in contents for block in content)
     return need == "parallel" and any(len(call_ids(content)) > 1 for content in contents)
 
 
 def _failed(exchange: Exchange, at: int, lost: tuple[Loss, ...]) -> Verdict:
-    error = exchange.response.get("error")
+    error = exchange.response.get("error") if isinstance(exchange.response, dict) else None
     error = error if isinstance(error, dict) else {}
-    kind, message = str(error.get("type") or ""), str(error.get("message") or "")
+    kind, message = shown(error.get("type") or ""), shown(error.get("message") or "")
     billed = any(word in message.lower() for word in BILLING)
     if kind not in ABOUT_THE_LIST.get(exchange.status, set()) or billed:
         reason = f"the provider answered {exchange.status} {kind or 'without an error type'}, "
@@ -119,7 +120,8 @@ def _refused(exchange: Exchange, at: int, kind: str, message: str, lost: tuple[L
 
     rule = rulebook.identify(message)
     places = rulebook.locate(message, messages_of(exchange.request))
-    confidence, doubt = rulebook.held(rule, exchange.request) if rule else (None, "")
+    request = exchange.request if isinstance(exchange.request, dict) else {}
+    confidence, doubt = rulebook.held(rule, request) if rule else (None, "")
     return Verdict(
         "refused",
         exchange.status,
