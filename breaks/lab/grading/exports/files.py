@@ -1,0 +1,53 @@
+"""Files that are written whole or not at all, and known to be writable before a long work begins."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from breaks.lab.outline import safe
+
+
+class WriteError(Exception):
+    """Why a file cannot be written, in one line."""
+
+
+class Target:
+    """A file that is to be written at the end.
+
+    A new file is made beside it at once, so that a folder which is absent, full or not one's own is said
+    before the work. Writing fills that file and puts it in the place of the old one in a single step.
+    """
+
+    def __init__(self, name: str | os.PathLike[str]) -> None:
+        self.path = Path(os.path.realpath(name))  # through a link: what it leads to is replaced, not the link
+        self._beside = self.path.with_name(f".{self.path.name[:100]}.{os.getpid()}.part")
+        try:
+            if self.path.exists() and not self.path.is_file():
+                raise WriteError(f"{safe(name)}: not a file, so nothing can be put in its place")
+            if self.path.exists() and not os.access(self.path, os.W_OK):
+                raise WriteError(f"{safe(name)}: may not be written")
+            self._open("x")
+        except OSError as error:
+            raise WriteError(f"{safe(name)}: {error.strerror or error}") from None
+
+    def _open(self, mode: str, text: str = "") -> None:
+        with open(self._beside, mode, encoding="utf-8", errors="backslashreplace", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def write(self, text: str) -> None:
+        """Put a text in the place of the file. Raises `WriteError`."""
+        try:
+            self._open("w", text)
+            if self.path.exists():
+                os.chmod(self._beside, stat.S_IMODE(self.path.stat().st_mode))
+            os.replace(self._beside, self.path)
+        except OSError as error:
+            raise WriteError(f"{safe(self.path)}: {error.strerror or error}") from None
+
+    def close(self) -> None:
+        """Remove what was made beside it, if nothing was written."""
+        self._beside.unlink(missing_ok=True)
