@@ -1,0 +1,333 @@
+"""The ordinary course of a conversation, as it arrived at a desk, and what is judged of it.
+
+Only what was sent counts. The printed answer is one more input: it has to hold the facts, and proves nothing
+alone, since the wire has to show that they came out of a tool, went to the model under the call's own id,
+and stood in the model's own last reply. Values are compared as JSON: key order and 1 against 1.0 do not
+count, true is not 1. Marks for the cache are not looked at.
+
+A check calls the methods from top to bottom; each one returns, or raises `Failure` with what was expected
+and what came instead, or `Undecided` where the desk did not bring about what it is about.
+Not here: faults, restarts and bounds (`tape.py`), and what a check is made of (`tests/grading`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from breaks.lab import shown_by
+from breaks.lab.grading.failure import Failure, Undecided, counted, quoted
+from breaks.lab.grading.log import Asked, ToolRun
+from breaks.lab.owed import Loss, losses
+from breaks.lab.parts import blocks_of
+from cassettes.stand_in import rulebook
+from cassettes.stand_in.memory import result_text
+from cassettes.stand_in.plan import Lookup, lookup
+from loop.walker import same
+
+if TYPE_CHECKING:
+    from breaks.lab.grading.jail import Ended
+    from breaks.lab.grading.provider import Desk
+
+ENDINGS = {"end_turn", "stop_sequence", "refusal"}
+THINKING = {"thinking", "redacted_thinking"}
+OWN_FIELDS = {"type", "text", "id", "name", "input"}  # of a text or a call; all others are optional
+OF_RESULTS = {"split", "error-flag", "result-content"}
+LIMITS = {
+    "time": "it was still running after {seconds:.0f} s",
+    "cpu": "it used more CPU time than a start may",
+    "memory": "it used more memory than a start may",
+    "output": "it wrote more output than a start may",
+    "disk": "it wrote more files than a start may",
+    "processes": "it started more processes than a start may",
+    "killed": "it had to be killed",
+}
+
+
+class Course:
+    """Everything that one check saw; `ends`: how each start of the loop ended, in order."""
+
+    def __init__(self, desk: Desk, ends: Sequence[Ended], over: bool = False) -> None:
+        self.world, self.stage, self.desk = desk.world, desk.stage, desk
+        self.asked: list[Asked] = list(desk.asked)
+        self.runs: list[ToolRun] = list(desk.runs)
+        self.ends, self.over = list(ends), over
+
+    # -- what there is
+
+    @property
+    def printed(self) -> str:
+        """What the last start printed."""
+        return self.ends[-1].stdout.decode("utf-8", "replace") if self.ends else ""
+
+    @property
+    def final(self) -> Asked | None:
+        """The request whose reply is the answer: the first one that the model ended without a call."""
+        ended = (each for each in self.asked if each.accepted and not each.calls and each.stop in ENDINGS)
+        return next(ended, None)
+
+    @property
+    def conversation(self) -> list[Asked]:
+        """The requests for a reply up to the answer."""
+        final = self.final
+        return self.asked[: final.n] if final else self.asked
+
+    @property
+    def calls(self) -> list[tuple[Asked, dict[str, Any]]]:
+        """Every call that the model made, with the reply that it stands in."""
+        return [(each, call) for each in self.conversation for call in each.calls]
+
+    def lost(self) -> list[Loss]:
+        """What was owed to a later request of the conversation and is not there."""
+        return losses(self.conversation)
+
+    # -- the ordinary course
+
+    def answered(self) -> None:
+        """It ended by itself, no request was refused, and the answer holds what the tools told."""
+        self.asked_well()
+        self.accepted()
+        self.ended()
+        final = self.finished()
+        for item in self.world.lookups:
+            self._looked_up(item, final)
+        words = text_of(final.content)
+        for fact in self.world.says:
+            if fact not in words:
+                raise Undecided("the scripted model did not say what it was made to say")
+        for fact in (*self.world.facts.values(), *self.world.says):
+            if fact not in self.printed:
+                raise Failure(
+                    f"The loop has to print the model's answer. Its last reply (request {final.n}) holds "
+                    f"{fact}; printed was {quoted(self.printed)}."
+                )
+
+    def asked_for(self, together: int = 0, thinking: bool = False) -> None:
+        """The model did what the check is about: it asked for so many things in one turn, or it thought."""
+        enough = any(len(each.calls) >= together for each in self.conversation if together)
+        thought = any(block.get("type") in THINKING for each in self.conversation for block in each.content)
+        if (together and not enough) or (thinking and not thought):
+            self.asked_well()
+            self.accepted()
+            self.nothing_lost()
+            raise Undecided("the scripted model did not do what this check is about")
+
+    def ended(self, status: bool = True) -> None:
+        """It came to an end by itself; with `status`, without an error."""
+        if self.over:
+            raise Failure(
+                f"The loop has to end by itself. It sent more than {counted(self.stage.most, 'request')} "
+                "for a reply, and was stopped."
+            )
+        end = self.ends[-1]
+        if end.why != "exit":
+            how = LIMITS.get(end.why, end.why).format(seconds=end.seconds)
+            last = f"the last that came was {self._newest()}" if self.asked else "nothing had come from it"
+            raise Failure(f"The loop has to end by itself. Instead {how}; {last}.")
+        if status and end.status != 0:
+            raise Failure(f"The loop has to print an answer and end with status 0. It {self._told(end)}.")
+
+    def asked_well(self) -> None:
+        """The first request has the question in it, and the tools as they were fetched."""
+        if not self.asked:
+            end = self.ends[-1] if self.ends else None
+            how = f" The loop {self._told(end)}." if end else ""
+            raise Failure(f"No request for a reply reached the provider (POST /v1/messages).{how}")
+        first = self.asked[0].request
+        said = " ".join(text for m in self.asked[0].messages for text in _user_texts(m))
+        if " ".join(self.world.question.split()) not in " ".join(said.split()):
+            raise Failure(
+                f"The question has to be in the user's message of the first request, as it was given. There "
+                f"was {quoted(said) if said else 'no text of a user'}."
+            )
+        listed = first.get("tools")
+        given = {t.get("name"): t for t in listed if isinstance(t, dict)} if isinstance(listed, list) else {}
+        for definition in self.world.definitions:
+            _defined(definition, given)
+
+    def accepted(self) -> None:
+        """The provider refused none of the requests of the conversation."""
+        for each in self.conversation:
+            if not each.fault and 400 <= each.status < 500:
+                raise Failure(self.refusal(each))
+
+    def finished(self) -> Asked:
+        """The conversation came to the model's answer; return its request."""
+        final = self.final
+        if final is not None:
+            return final
+        last = next((each for each in reversed(self.asked) if each.accepted), None)
+        if last is None:
+            raise Failure(f"The model never got to answer: {self._newest()} had no reply.")
+        if last.calls:
+            names = ", ".join(str(call.get("name")) for call in last.calls)
+            raise Failure(
+                "The loop has to go on until the model stops asking for tools. Its last reply (request "
+                f"{last.n}) calls {names}, and no request followed with the results."
+            )
+        raise Failure(
+            f"The model did not finish: its last reply (request {last.n}) stopped with {last.stop}."
+        )
+
+    def _looked_up(self, item: Lookup, final: Asked) -> None:
+        """A lookup was asked for, run with that very input, and its result sent and read."""
+        fact = self.world.facts[item]
+        minted = [(each, c) for each, c in self.calls if lookup(str(c.get("name")), c.get("input")) == item]
+        if not minted:
+            self.nothing_lost()
+            raise Undecided(f"the scripted model did not ask for {item.tool}")
+        if not any(run.name == item.tool and same(run.input, item.input) for run in self.runs):
+            came = [run.input for run in self.runs if run.name == item.tool]
+            what = f"it was run with {quoted(came[-1])}" if came else "it was never run"
+            raise Failure(
+                f"The model called {item.tool} with {quoted(item.text)} (reply to request "
+                f"{minted[0][0].n}); {what}."
+            )
+        results = [block for _, c in minted if (block := self.result_of(str(c.get("id")))) is not None]
+        good = [block for block in results if fact in result_text(block.get("content"))]
+        if not good:
+            came_back = (
+                f"it holds {quoted(result_text(results[-1].get('content')))}" if results else "there is none"
+            )
+            raise Failure(
+                f"The result of {item.tool} under the id {minted[-1][1].get('id')} has to hold what the tool "
+                f"returned. In the requests that followed {came_back}."
+            )
+        if fact not in text_of(final.content):
+            if all(block.get("is_error") for block in good):
+                raise Failure(
+                    f"What {item.tool} returned was sent as an error (`is_error`), so the model cannot "
+                    "use it."
+                )
+            self.nothing_lost()
+            raise Undecided(f"the scripted model did not use what {item.tool} returned")
+
+    # -- what goes back
+
+    def turns_sent_back(self, part: str) -> None:
+        """Every turn that the model returned is in each later request, as it came.
+
+        `part`: "core" for texts, calls and their order; "optional" for all further fields of these;
+        "thinking" for thinking blocks.
+        """
+        if not any(each.accepted for each in self.conversation[:-1]):
+            self.asked_well()
+            self.accepted()
+            raise Failure("A reply has to be followed by a request that holds it; none followed.")
+        for loss in self.lost():
+            if part_of(loss) == part:
+                raise Failure(self._owed(loss))
+
+    def nothing_lost(self) -> None:
+        """Nothing at all of what was owed to a later request is missing there."""
+        for loss in self.lost():
+            raise Failure(self._owed(loss))
+
+    def results_together(self) -> None:
+        """The results of one turn stand in one message, one for each call."""
+        for loss in self.lost():
+            if part_of(loss) == "results":
+                raise Failure(self._owed(loss))
+
+    def result_of(self, ident: str) -> dict[str, Any] | None:
+        """The newest result that was sent under a call's id."""
+        found = None
+        for each in self.conversation:
+            for message in each.messages:
+                for block in blocks_of(message.get("content") if isinstance(message, dict) else None):
+                    if block.get("type") == "tool_result" and block.get("tool_use_id") == ident:
+                        found = block
+        return found
+
+    def nothing_more(self) -> None:
+        """After the model's answer no request and no run of a tool came."""
+        final = self.finished()
+        later = [each for each in self.asked if each.n > final.n]
+        if later:
+            raise Failure(
+                f"The reply to request {final.n} stopped with {final.stop} and without a call: that is "
+                f"the answer. {counted(len(later), 'more request')} for a reply came after it."
+            )
+        runs = [run for run in self.runs if run.at > final.at]
+        if runs:
+            raise Failure(f"After the answer (reply to request {final.n}) {runs[0].name} was run again.")
+
+    def parity(self) -> None:
+        """Every request holds what the first one held, and two entries for each reply since: turn and "
+        "results."""
+        first, rounds = len(self.asked[0].messages), 0
+        for each in self.conversation:
+            want = first + 2 * rounds
+            if len(each.messages) != want:
+                raise Failure(
+                    "Each round adds two entries, the turn and the message with its results, so request "
+                    f"{each.n} holds {first} + 2·{rounds} = {want} messages. It holds {len(each.messages)}: "
+                    f"{_roles(each.messages)}."
+                )
+            rounds += each.accepted
+
+    # -- words
+
+    def refusal(self, each: Asked) -> str:
+        """Say which request was refused, with the provider's sentence, its rule, and the break that "
+        "shows it."""
+        error = each.response.get("error")
+        sentence = str(error.get("message")) if isinstance(error, dict) else ""
+        rule = rulebook.identify(sentence)
+        shown = shown_by.command(rule.id) if rule else None
+        note = f" That is rule {rule.id}" + (f"; `{shown}` shows it." if shown else ".") if rule else ""
+        return f"The provider refused request {each.n} (status {each.status}): {quoted(sentence, 300)}{note}"
+
+    def _owed(self, loss: Loss) -> str:
+        n = self.conversation[loss.exchange].n
+        said = f"{loss.kind}, {quoted(loss.what, 240)}"
+        return f"Request {n}, {loss.path}: what was returned, or is owed, is not there as it was: {said}."
+
+    def _newest(self) -> str:
+        return f"request {self.asked[-1].n}" if self.asked else "no request"
+
+    def _told(self, end: Ended) -> str:
+        words = [line for line in end.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        last = f", and its last line of error output was {quoted(words[-1], 200)}" if words else ""
+        return f"ended with status {end.status}{last}"
+
+
+def part_of(loss: Loss) -> str:
+    """Which part of the list a loss is about: core, optional, thinking or results."""
+    if loss.kind in OF_RESULTS or (not loss.block and loss.what.startswith("result")):
+        return "results"
+    if loss.block in THINKING:
+        return "thinking"
+    return "optional" if loss.kind == "changed" and loss.key and loss.key not in OWN_FIELDS else "core"
+
+
+def text_of(content: Sequence[dict[str, Any]]) -> str:
+    """The visible text of a reply."""
+    return "\n".join(str(block.get("text")) for block in content if block.get("type") == "text")
+
+
+def _user_texts(message: Any) -> list[str]:
+    if not isinstance(message, dict) or message.get("role") != "user":
+        return []
+    blocks = blocks_of(message.get("content"))
+    return [str(block.get("text")) for block in blocks if block.get("type") == "text"]
+
+
+def _defined(definition: dict[str, Any], given: dict[Any, Any]) -> None:
+    name = definition["name"]
+    if name not in given:
+        raise Failure(
+            f"`tools` of the first request has to hold every tool that is served; {name} is missing."
+        )
+    for key in ("description", "input_schema"):
+        if not same(given[name].get(key), definition[key]):
+            raise Failure(
+                f"`tools` of the first request has to hold the definitions as they were fetched; `{key}` "
+                f"of {name} is {quoted(given[name].get(key))}."
+            )
+
+
+def _roles(messages: Sequence[Any]) -> str:
+    roles = [str(m.get("role"))[:12] if isinstance(m, dict) else "?" for m in messages]
+    shown = roles if len(roles) <= 12 else ["…", *roles[-11:]]
+    return ", ".join(shown)
