@@ -6,11 +6,12 @@ Loads the SDK in no process of its own. Not here: the grading (`grading/grade.py
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -120,8 +121,28 @@ def _options(given: dict[str, Any], hide: Sequence[str]) -> Options:
             Path(log).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise one_line(f"{given['log']}: {error.strerror or error}") from None
+    if given["user"]:
+        _known_user(given["user"])
     taken = {key: given[key] for key in ("jobs", "only", "as_json", "plain", "scheduler", "user")}
     return Options(seed=seed, log=log, hide=(*hide, *([log] if log else [])), **taken)
+
+
+def _known_user(name: str) -> None:
+    """Raise a usage error where loops cannot be run as this user."""
+    import pwd
+    import subprocess
+
+    if os.geteuid() != 0:
+        raise click.UsageError("--user takes root")
+    try:
+        account = pwd.getpwnam(name)
+        command = [sys.executable, "-I", "-c", "import anthropic"]
+        ids = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        subprocess.run(command, check=True, capture_output=True, cwd="/", **ids)  # type: ignore[call-overload]
+    except KeyError:
+        raise click.UsageError(f"--user: no user is named {name!r}") from None
+    except (OSError, subprocess.CalledProcessError):
+        raise click.UsageError(f"--user: {name} may not read this Python and its packages") from None
 
 
 def _found(paths: tuple[Path, ...], command: str, reference: bool) -> list[Submission | Unreadable]:
@@ -229,10 +250,16 @@ def _work(
     from breaks.lab.grading.pool import graded
 
     stop = threading.Event()
-    work: Callable[[Submission], Result] = lambda one: grade(  # noqa: E731
-        one, options.seed, log=options.log, stop=stop, heard=partial(progress.heard, one.name), **more
-    )
+
+    def work(one: Submission) -> Result:
+        log = options.log and os.path.join(options.log, _folder_name(one.name))
+        return grade(one, options.seed, log=log, stop=stop, heard=partial(progress.heard, one.name), **more)
+
     return graded(readable, options.jobs, work, stop, options.seed)
+
+
+def _folder_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", name).lstrip(".")[:200] or "_"
 
 
 class _Lines:

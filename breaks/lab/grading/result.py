@@ -47,7 +47,7 @@ class Result:
     """What grading one submission came to; `undecided` where the grader could not tell, and why in `reason`.
 
     An undecided result scores nothing whatever its checks say: fewer checks reported than were expected.
-    `isolation`: what kept the loop apart: "namespaces" or "process group". `seconds`: wall time.
+    `isolation`: what kept the loop apart: "namespaces", "landlock" or "process group". `seconds`: wall time.
     """
 
     submission: str

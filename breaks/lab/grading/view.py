@@ -13,7 +13,7 @@ from breaks.lab.page import Section
 from breaks.lab.plain import render
 
 ROLES = {"passed": "state-fine", "failed": "state-refused", "not offered": ""}
-WIDE = 32  # characters of a name that a table shows
+WIDE = 44  # characters of a name that a table shows
 
 
 def exit_status(results: Sequence[Result]) -> int:
@@ -46,13 +46,16 @@ def plain_text(results: Sequence[Result]) -> str:
 
 
 def block(result: Result, whole: bool = True) -> Section:
-    """Return one submission: every check if `whole`, else those that did not pass."""
+    """Return one submission: every check if `whole`, else those that failed, and what hangs on them."""
     lines = []
     if result.reason:
         lines.append(Line(f"UNDECIDED, so no point counts: {safe(result.reason)}", "state-undecided"))
     for check in result.checks:
-        if whole or check.state not in ("passed", "not offered"):
+        if whole or check.state in ("failed", "undecided"):
             lines += _check(check)
+    left = [check.name for check in result.checks if check.state == "not checked"]
+    if left and not whole:
+        lines.append(Line(safe(f"not checked, since what they stand on did not pass: {', '.join(left)}")))
     return Section(safe(f"{result.submission}: {points(result)}"), tuple(lines))
 
 
@@ -87,10 +90,10 @@ def _row(result: Result, width: int) -> str:
 
 
 def _missed(result: Result) -> Iterator[tuple[str, list[str]]]:
-    for state in ("failed", "not checked", "undecided"):
+    for state in ("failed", "undecided", "not checked"):
         names = [check.name for check in result.checks if check.state == state]
         if names:
-            yield state, names
+            yield state, names if state != "not checked" else [str(len(names))]
 
 
 def _role(result: Result) -> str:
