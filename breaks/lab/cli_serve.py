@@ -67,7 +67,8 @@ def serve_command(port: int, log: Path | None, strict_model: bool, account: Any,
         try:
             server.__enter__()
         except OSError as error:
-            raise one_line(f"cannot listen on port {port}: {error.strerror}") from None
+            reason = os.strerror(error.errno or 0)  # Python's own sentence names the address twice
+            raise one_line(f"cannot listen on port {port}: {reason}") from None
         try:
             _announce(server, as_json)
             stopped.get()
@@ -143,6 +144,8 @@ def _outcome(played: Played) -> str:
     """Why a reply stopped, or what was refused; nothing for what says neither."""
     if played.response is None:
         return ""
+    if played.broken:
+        return "cut"
     if played.response.headers["content-type"].startswith("text/event-stream"):
         return "stream"
     body = json.loads(played.response.body)
