@@ -7,6 +7,8 @@ of `.break/verified.jsonl`, which opens `show --solution` and counts for nothing
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +42,8 @@ def start_command(folder: Path, lang: str) -> int:
     """Put the beginning of a loop of your own into FOLDER, and a page on how it is graded."""
     from breaks.lab import start
 
-    files = start.files(lang, str(folder))
+    with _in_one_line():
+        files = start.files(lang, str(folder))
     _write(folder, files)
     for name in files:
         click.echo(safe(f"written: {folder / name}"))
@@ -85,11 +88,10 @@ def verify_command(
 
     brk = _found(name, variant)
     path = folder / exercise.file_name(brk)
-    try:
+    with _in_one_line():
         source = exercise.read(path, brk.step)
-    except exercise.ExerciseError as error:
-        raise one_line(str(error)) from None
-    result = _graded(exercise.submission(brk, source), secrets.randbelow(2**31) if seed is None else seed)
+        submission = exercise.submission(brk, source)
+    result = _graded(submission, secrets.randbelow(2**31) if seed is None else seed)
     status = _status(result)
     given = exercise.as_given(brk, source)
     if status == 0:
@@ -171,9 +173,18 @@ def _found(name: str, variant: str) -> Break:
 
 
 def _write(folder: Path, files: dict[str, str], replace: bool = False) -> list[str]:
-    from breaks.lab.exercise import ExerciseError, write
+    from breaks.lab.exercise import write
+
+    with _in_one_line():
+        return write(folder, files, replace)
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    from breaks.lab.exercise import ExerciseError
+    from breaks.lab.grading.bundled import BundleError
 
     try:
-        return write(folder, files, replace)
-    except ExerciseError as error:
+        yield
+    except (ExerciseError, BundleError) as error:
         raise one_line(str(error)) from None
