@@ -44,6 +44,7 @@ BREAK = Break(
     step="append_turn",
     wrong=append_turn,
     needs=("thinking",),
+    accounts=("enforced", "legacy"),
     why="The first rule is that the turn goes back as it arrived. Every id still matches, so pairing is "
     "satisfied and a walker that knows pairing alone says nothing. What the loop did not care about, "
     "the model did.",
@@ -67,7 +68,6 @@ BREAK = Break(
             "step": "unpack",
             "wrong": unpack,
             "restart_after": 5,
-            "accounts": ("enforced", "legacy"),
             "why": "The newer turn is untouched, its thinking is genuine, and the past that it was made "
             "with is no longer in the list. On models that preserve thinking a block records what stood "
             "before it. With thinking switched on by hand, the turn that opened the loop has lost its "

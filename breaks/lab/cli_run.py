@@ -34,11 +34,6 @@ OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--model", default="claude-haiku-5-5", show_default=True, help="The model to ask."),
     click.option("--variant", default="", help="Run a variant of the break; `breaks list` names them."),
     click.option(
-        "--account",
-        type=click.Choice(["enforced", "legacy"]),
-        help="Whether the account's setting refuses a changed past; by default the break's own.",
-    ),
-    click.option(
         "--via",
         type=click.Choice(["cassette", "stand-in", "live"]),
         default="cassette",
@@ -76,9 +71,22 @@ def command_for(name: str, title: str) -> click.Command:
         return run_break(name, Options(**given))
 
     command = click.command(name, help=f"Predict what comes of it, then observe: {title}.")
-    for option in reversed(OPTIONS):
+    for option in [_account_option(name), *reversed(OPTIONS)]:
         callback = option(callback)
     return command(callback)
+
+
+def _account_option(name: str) -> Callable[[Any], Any]:
+    """Offer the account kinds that the break has recordings for."""
+    from breaks.lab.names import all_breaks
+
+    kinds = list(dict.fromkeys(kind for each in all_breaks() if each.name == name for kind in each.accounts))
+    kinds = kinds or ["enforced"]
+    return click.option(
+        "--account",
+        type=click.Choice(kinds),
+        help=f"The kind of account: whether it refuses a changed past. By default {kinds[0]}.",
+    )
 
 
 def run_break(name: str, options: Options) -> int:

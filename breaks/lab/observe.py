@@ -19,6 +19,7 @@ from breaks.lab.parts import accepted, call_ids, content_of, messages_of
 from breaks.lab.predict import Prediction, as_predicted
 from breaks.lab.silent import Silence, about_accounts, confidence, silences
 from breaks.lab.verdict import Position, Verdict
+from loop.desk import WAIT_MS
 
 SCHEMA = 1
 LIVE_HOST = "api.anthropic.com"
@@ -30,8 +31,10 @@ IMITATION = (
     "The scripted model imitates documented tendencies and measures nothing about a real model; "
     "`--via live` is the way to measure."
 )
+_WAITS = sorted(set(WAIT_MS.values()))
 WAITS = (
-    "The tools wait on purpose (40, 90 and 128 ms): dispatch times compare two runs and say nothing of speed."
+    f"The tools wait on purpose ({', '.join(map(str, _WAITS[:-1]))} and {_WAITS[-1]} ms): "
+    "dispatch times compare two runs and say nothing of speed."
 )
 TOKENS = "Input tokens are the stand-in's approximate count."
 CARRIED_OVER = (
@@ -101,6 +104,7 @@ class Observation:
     predicted: Prediction | None = None
     silent: tuple[Silence, ...] = ()
     notes: tuple[str, ...] = ()
+    figure_notes: tuple[str, ...] = ()  # what the figures say, and do not say
     pending: tuple[Any, ...] | None = None  # the list of a request that was never answered
     guarded: bool = False  # the guard stopped the request before it was sent
     hints: tuple[str, ...] = ()  # for a missing recording: the difference, and the command that would tell
@@ -114,6 +118,11 @@ class Observation:
     def confidence(self) -> str | None:
         """Tell how surely the outcome is known: high, medium, low, or None where no rule speaks."""
         return confidence(self.verdict, self.silent)
+
+    @property
+    def two_readings(self) -> bool:
+        """Tell whether the sentence's index stands for two places; which is meant is surely known nowhere."""
+        return self.verdict.joined != self.verdict.sent
 
     @property
     def exit_status(self) -> int:
@@ -156,7 +165,11 @@ class Observation:
             "rule": verdict.rule,
             "confidence": self.confidence,
             "silent": [one.to_json() for one in self.silent],
-            "index": {"joined": _listed(verdict.joined), "sent": _listed(verdict.sent)},
+            "index": {
+                "joined": _listed(verdict.joined),
+                "sent": _listed(verdict.sent),
+                "confidence": "low" if self.two_readings else None,
+            },
             "lost": [asdict(loss) for loss in verdict.lost],
             "reason": verdict.reason,
         }
@@ -169,7 +182,7 @@ class Observation:
             "walker": [{"rule": f.rule, "path": f.path, "text": f.text} for f in self.walker],
             "figures": self.figures.to_json() if self.figures else None,
             "reference": self.reference.to_json() if self.reference else None,
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.figure_notes],
             "hints": list(self.hints),
             "next": self.next,
         }
@@ -246,10 +259,16 @@ def origin_of(exchanges: Sequence[Any]) -> Origin:
     return Origin(None, headers.get("date"))
 
 
-def notes_for(
-    verdict: Verdict, origin: Origin, *, compared: bool, version: str | None = None
-) -> tuple[str, ...]:
-    """Return the labels that this result must carry: what is imitated, approximate or carried over."""
+def notes_on(figures: Figures | None, origin: Origin) -> tuple[str, ...]:
+    """Return the labels that figures must carry: what is imitated, approximate, or slow on purpose."""
+    if figures is None or not figures.round_trips:
+        return ()
+    imitated = [IMITATION, TOKENS] if origin.recorded_from == "stand-in" else []
+    return (*imitated, *([WAITS] if figures.dispatch else []))
+
+
+def notes_for(verdict: Verdict, origin: Origin, version: str | None = None) -> tuple[str, ...]:
+    """Return the labels that this result must carry: what is held less surely, chosen or carried over."""
     notes = []
     pairing = (verdict.rule or "").startswith("A")
     if pairing and version == NEW_VERSION and origin.recorded_from == "stand-in":
@@ -261,10 +280,6 @@ def notes_for(
         notes.append(f"What is known of the place that the sentence names: {verdict.place_note}.")
     if verdict.choice:
         notes.append(f"Evidence conflicts here, and the rulebook chose: {verdict.choice}")
-    if compared and origin.recorded_from == "stand-in":
-        notes += [IMITATION, TOKENS]
-    if compared:
-        notes.append(WAITS)
     return tuple(notes)
 
 
@@ -299,6 +314,8 @@ def observe(
     origin = origin_of(exchanges)
     own = figures(exchanges, trace.dispatches) if trace else None
     other = figures(reference.exchanges, reference.dispatches) if reference else None
+    shows = exchanges[_decisive(verdict, exchanges)].request if exchanges else {}
+    silent = silences(verdict, shows, account)
     return Observation(
         **_of_break(brk),
         wrong_source=source,
@@ -312,11 +329,12 @@ def observe(
         walker=walked(exchanges, _decisive(verdict, exchanges)) if exchanges else (),
         figures=own,
         reference=other,
-        silent=silences(verdict, exchanges[0].request if exchanges else {}),
+        silent=silent,
         notes=(
-            *([about_accounts()] if len(brk.accounts) > 1 and account else []),
-            *notes_for(verdict, origin, compared=other is not None, version=version),
+            *(about_accounts(verdict, silent) if account else []),
+            *notes_for(verdict, origin, version),
         ),
+        figure_notes=notes_on(own, origin),
         hints=tuple(hints),
     )
 

@@ -131,7 +131,7 @@ def _index(seen: Observation) -> list[str]:
     joined, sent = seen.verdict.joined, seen.verdict.sent
     if joined is None and sent is None:
         return []
-    if joined == sent and joined is not None:
+    if joined is not None and not seen.two_readings:
         return [f"the index, counted over joined turns and in the list as sent alike: {path_of(joined)}"]
     return [
         f"the index, counted over joined turns: {path_of(joined) if joined else 'no such place'}",
@@ -201,6 +201,7 @@ def _pair(seen: Observation) -> list[Section]:
         *_figures(f"with {seen.step} of breaks/{seen.name.replace('-', '_')}.py", seen.figures, about),
         *_figures(f"with {seen.step} of the reference loop", seen.reference, about),
         *seen.notes,
+        *seen.figure_notes,
     ]
     model = "model" if live else "scripted model"
     return [_section(f"What the {model} did next, beside the reference run", lines)]

@@ -138,6 +138,11 @@ def results_of(messages: Sequence[dict[str, Any]]) -> list[Placed]:
     ]
 
 
+def place_of(path: str) -> int:
+    """Return the number of the message that a path begins with."""
+    return int(path.partition("[")[2].partition("]")[0])
+
+
 def equal(one: Any, other: Any) -> bool:
     """Tell whether two JSON values are equal: key order and 1 against 1.0 do not count, true is not 1.
 

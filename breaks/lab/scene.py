@@ -103,9 +103,12 @@ def steps_of(brk: Break, right: Steps) -> dict[str, Callable[..., Any]]:
 
 
 def params(model: str) -> dict[str, Any]:
-    """Return what every request of a scene carries beside the message list."""
+    """Return what a scene sends beside the message list, with thinking as the model takes it."""
+    from cassettes.stand_in.profiles import resolve
+
     thinking: dict[str, Any] = {"type": "adaptive"}
-    if model.startswith("claude-haiku-4-5"):  # no adaptive thinking there: a budget switches it on
+    profile = resolve(model)
+    if profile is not None and not profile.adaptive:  # a budget switches it on there
         thinking = {"type": "enabled", "budget_tokens": 1024}
     return {
         "model": model,

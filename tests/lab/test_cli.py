@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,80 +12,10 @@ from typing import Any
 import pytest
 
 from breaks._break import find
-from breaks.lab.cli import main
+from tests.lab.program import Here, environment, one_line, run
 
-ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("anthropic", "vcr", "pytest", "httpx2")
 NAMES = ["orphaned-result", "missing-result", "rewritten-turn", "split-results", "cut-signature"]
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Return an environment without a key and without terminal settings."""
-    drop = ("ANTHROPIC_", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "CI")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(drop)}
-    return {**kept, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **more}
-
-
-def run(
-    *args: str, cwd: Path, stdin: Any = subprocess.DEVNULL, **env: str
-) -> subprocess.CompletedProcess[str]:
-    """Run the program without a terminal."""
-    command = [sys.executable, "-m", "breaks", *args]
-    return subprocess.run(
-        command, cwd=cwd, env=environment(**env), stdin=stdin, capture_output=True, text=True, timeout=60
-    )
-
-
-class Terminal:
-    """The program on a terminal of its own: type, read what is on the screen, wait for the end."""
-
-    def __init__(self, cwd: Path, *args: str, **env: str) -> None:
-        self.master, slave = pty.openpty()
-        command = [sys.executable, "-m", "breaks", *args]
-        self.process = subprocess.Popen(
-            command,
-            cwd=cwd,
-            env=environment(**env),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-        )
-        os.close(slave)
-        self.screen = ""
-
-    def until(self, words: str = "", seconds: float = 30) -> str:
-        """Read until the words are on the screen, or to the end."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and (not words or words not in self.screen):
-            if not select.select([self.master], [], [], 0.1)[0]:
-                continue
-            try:
-                data = os.read(self.master, 65536)
-            except OSError:
-                break
-            if not data:
-                break
-            self.screen += data.decode("utf-8", "replace")
-        return self.screen
-
-    def type(self, keys: str) -> None:
-        """Type some keys."""
-        os.write(self.master, keys.encode())
-
-    def status(self) -> int:
-        """Wait for the end and return the exit status."""
-        self.until()
-        status = self.process.wait(30)
-        os.close(self.master)
-        return status
-
-
-def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the one line of an error that is neither more nor less than that."""
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
-    return done.stderr
 
 
 # -- light commands -------------------------------------------------------------------
@@ -194,34 +119,6 @@ def test_every_option_has_help() -> None:
 
 
 # -- a run ----------------------------------------------------------------------------
-
-
-class Here:
-    """The program inside this process, which loads the SDK once for all tests."""
-
-    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
-        self._capfd = capfd
-
-    def run(self, *args: str) -> tuple[int, str, str]:
-        """Return status, stdout and stderr."""
-        self._capfd.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main(list(args))
-        captured = self._capfd.readouterr()
-        return int(end.value.code or 0), captured.out, captured.err
-
-    def observed(self, *args: str, via: str = "stand-in") -> tuple[int, dict[str, Any]]:
-        """Run a break and return status and document."""
-        status, out, err = self.run(*args, "--via", via, "--json")
-        assert err == ""
-        return status, json.loads(out)
-
-
-@pytest.fixture
-def here(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
-    """Give the program, working in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return Here(capfd)
 
 
 def test_prediction_decides_the_status(here: Here, tmp_path: Path) -> None:
@@ -349,88 +246,3 @@ def test_unexpected_errors_are_one_line(here: Here, monkeypatch: pytest.MonkeyPa
     status, out, err = here.run("missing-result")
     assert (status, out) == (2, "")
     assert err == "break: unexpected RuntimeError: two (BREAK_DEBUG=1 shows where)\n"
-
-
-def test_closed_stdin_does_not_hang(tmp_path: Path) -> None:
-    """Without a terminal nothing is asked."""
-    command = f"{sys.executable} -m breaks cut-signature --via stand-in <&-"
-    done = subprocess.run(
-        ["sh", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, timeout=60
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_narrow_encoding_does_not_crash(tmp_path: Path) -> None:
-    """A character that the output cannot show is escaped."""
-    done = run("split-results", "--via", "stand-in", cwd=tmp_path, PYTHONIOENCODING="ascii")
-    assert done.returncode == 0
-
-
-def test_closed_pipe_is_quiet(tmp_path: Path) -> None:
-    """A reader that goes away ends the program without a complaint."""
-    command = f"{sys.executable} -m breaks list --json | true"
-    done = subprocess.run(
-        ["sh", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, timeout=60
-    )
-    assert done.stderr == b""
-
-
-# -- on a terminal --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("env", [{}, {"TERM": "dumb"}, {"COLUMNS": "40"}, {"NO_COLOR": "1"}])
-def test_question_before_observation(env: dict[str, str], tmp_path: Path) -> None:
-    """On a terminal both questions come first, and nothing is observed before they are answered."""
-    terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in", **env)
-    assert "REFUSED" not in terminal.until("fine)? ")
-    terminal.type("r\n")
-    assert "REFUSED" not in terminal.until("Number (1 to 4)? ")
-    terminal.type("1\n")
-    assert terminal.status() in {0, 1}
-    assert "REFUSED 400" in terminal.screen
-    assert ("\x1b[" in terminal.screen) == ("TERM" not in env and "NO_COLOR" not in env) or "NO_COLOR" in env
-
-
-def test_end_of_input_at_the_prompt(tmp_path: Path) -> None:
-    """Ctrl-D at the question: one clear line, status 2, nothing shown, nothing kept."""
-    terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in")
-    terminal.until("fine)? ")
-    terminal.type("\x04")
-    assert terminal.status() == 2
-    assert "no answer given" in terminal.screen
-    assert "REFUSED" not in terminal.screen
-    assert not (tmp_path / ".break").exists()
-
-
-def test_interrupt_is_quiet(tmp_path: Path) -> None:
-    """Ctrl-C ends the program with 130 and without a traceback."""
-    terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in")
-    terminal.until("fine)? ")
-    terminal.process.send_signal(signal.SIGINT)
-    assert terminal.status() == 130
-    assert "Traceback" not in terminal.screen
-
-
-def test_json_on_a_terminal_asks_as_well(tmp_path: Path) -> None:
-    """No observation before an answer, in whatever form it is shown."""
-    terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in", "--json")
-    assert '"verdict"' not in terminal.until("fine)? ")
-    terminal.type("worse\n")
-    assert terminal.status() == 1
-    assert '"verdict": "refused"' in terminal.screen
-
-
-def test_answer_on_the_command_line_is_not_asked_for(tmp_path: Path) -> None:
-    """`--predict` answers the question on a terminal too."""
-    terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in", "--predict", "refused")
-    assert terminal.status() == 0
-    assert "fine)? " not in terminal.screen
-
-
-def test_a_reader_that_goes_away_changes_no_status(tmp_path: Path) -> None:
-    """`| head` ends the output and not the meaning of the exit status."""
-    command = f"{sys.executable} -m breaks split-results --plain | head -1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout.splitlines() == ["split-results: One message per result", "0"]

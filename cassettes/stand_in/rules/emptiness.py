@@ -5,9 +5,10 @@ Not here: what a content may be made of (shape.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cassettes.stand_in.canon import type_of
 from cassettes.stand_in.rulebook import Hit, Source, rule
 from cassettes.stand_in.rules._sources import ERRORS, HAIKU_55, MEASURED, docs, issue
 from cassettes.stand_in.schema import MESSAGES
@@ -184,6 +185,15 @@ def _final_assistant(view: View) -> Turn | None:
     return view.turns[-1] if view.turns and view.turns[-1].role == "assistant" else None
 
 
+def _ends_in_a_call(body: Mapping[str, Any]) -> str:
+    messages = body.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    blocks = last.get("content") if isinstance(last, dict) and last.get("role") == "assistant" else None
+    if not isinstance(blocks, list) or all(type_of(block) != "tool_use" for block in blocks):
+        return ""
+    return "the list ends in a call that is open too, and which of the two is named first is not known"
+
+
 @rule(
     id="C6",
     slug="assistant-prefill-unsupported",
@@ -212,6 +222,7 @@ def _final_assistant(view: View) -> Turn | None:
     stage=5,
     sub=1,
     place_note="judged before pairing; that order is documented for some models and not probed otherwise",
+    doubt=_ends_in_a_call,
 )
 def prefill(view: View) -> Iterator[Hit]:
     """A final assistant message on a model that takes none."""

@@ -1,0 +1,94 @@
+"""The program at its edges: a terminal, a closed input, a reader that goes away, a narrow encoding."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lab.program import Terminal, environment, run
+
+
+def test_closed_stdin_does_not_hang(tmp_path: Path) -> None:
+    """Without a terminal nothing is asked."""
+    command = f"{sys.executable} -m breaks cut-signature --via stand-in <&-"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_narrow_encoding_does_not_crash(tmp_path: Path) -> None:
+    """A character that the output cannot show is escaped."""
+    done = run("split-results", "--via", "stand-in", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+
+
+def test_closed_pipe_is_quiet(tmp_path: Path) -> None:
+    """A reader that goes away ends the program without a complaint."""
+    command = f"{sys.executable} -m breaks list --json | true"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, timeout=60
+    )
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("env", [{}, {"TERM": "dumb"}, {"COLUMNS": "40"}, {"NO_COLOR": "1"}])
+def test_question_before_observation(env: dict[str, str], tmp_path: Path) -> None:
+    """On a terminal both questions come first, and nothing is observed before they are answered."""
+    terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in", **env)
+    assert "REFUSED" not in terminal.until("fine)? ")
+    terminal.type("r\n")
+    assert "REFUSED" not in terminal.until("Number (1 to 4)? ")
+    terminal.type("1\n")
+    assert terminal.status() in {0, 1}
+    assert "REFUSED 400" in terminal.screen
+    assert ("\x1b[" in terminal.screen) == ("TERM" not in env and "NO_COLOR" not in env) or "NO_COLOR" in env
+
+
+def test_end_of_input_at_the_prompt(tmp_path: Path) -> None:
+    """Ctrl-D at the question: one clear line, status 2, nothing shown, nothing kept."""
+    terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in")
+    terminal.until("fine)? ")
+    terminal.type("\x04")
+    assert terminal.status() == 2
+    assert "no answer given" in terminal.screen
+    assert "REFUSED" not in terminal.screen
+    assert not (tmp_path / ".break").exists()
+
+
+def test_interrupt_is_quiet(tmp_path: Path) -> None:
+    """Ctrl-C ends the program with 130 and without a traceback."""
+    terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in")
+    terminal.until("fine)? ")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.status() == 130
+    assert "Traceback" not in terminal.screen
+
+
+def test_json_on_a_terminal_asks_as_well(tmp_path: Path) -> None:
+    """No observation before an answer, in whatever form it is shown."""
+    terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in", "--json")
+    assert '"verdict"' not in terminal.until("fine)? ")
+    terminal.type("worse\n")
+    assert terminal.status() == 1
+    assert '"verdict": "refused"' in terminal.screen
+
+
+def test_answer_on_the_command_line_is_not_asked_for(tmp_path: Path) -> None:
+    """`--predict` answers the question on a terminal too."""
+    terminal = Terminal(tmp_path, "cut-signature", "--via", "stand-in", "--predict", "refused")
+    assert terminal.status() == 0
+    assert "fine)? " not in terminal.screen
+
+
+def test_a_reader_that_goes_away_changes_no_status(tmp_path: Path) -> None:
+    """`| head` ends the output and not the meaning of the exit status."""
+    command = f"{sys.executable} -m breaks split-results --plain | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.splitlines() == ["split-results: One message per result", "0"]
