@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from breaks.lab.grading import keeper, sight, walls
+from breaks.lab.grading import keeper, meter, sight, walls
 from breaks.lab.grading.channel import Channel, packed, unpacked
 from breaks.lab.grading.result import Submission
 
@@ -245,11 +245,7 @@ class _Warden:
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={
-                    "PATH": os.environ.get("PATH", os.defpath),
-                    "LANG": "C.UTF-8",
-                    "PYTHONDONTWRITEBYTECODE": "1",
-                },
+                env=_surroundings(self._base),
                 cwd="/",
                 start_new_session=True,
             )
@@ -308,6 +304,7 @@ class _Warden:
             self._process.wait()
         self._listener.join()
         if self._base:
+            meter.sweep(lambda: meter.marked(self._base), reap=False)
             keeper.remove(self._base)
 
     def _answer(self, seconds: float) -> dict[str, Any]:
@@ -334,6 +331,12 @@ class _Warden:
         self._answers.put(None)
         if self._running is not None:
             self._running._set(Ended(None, b"", b"", "killed", 0.0))
+
+
+def _surroundings(base: str) -> dict[str, str]:
+    """The keeper's environment. The place of its boxes marks it and all children, for `meter.marked`."""
+    path = os.environ.get("PATH", os.defpath)
+    return {"PATH": path, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": base or "/tmp"}
 
 
 def _ended(report: Any) -> Ended | None:

@@ -28,7 +28,7 @@ from breaks.lab.grading.channel import Channel, unpacked
 from breaks.lab.grading.started import TICK, Started, Watch
 
 NAMESPACES, LANDLOCK, PROCESS_GROUP = KINDS = "namespaces", "landlock", "process group"  # the best first
-ENTRIES = 16384  # files and folders of a box
+ENTRIES = 4096  # files and folders of a box
 DESCRIPTORS = 512
 FOLDERS = ("work", "home", "conversation", "tmp")
 SHM = "/dev/shm"

@@ -1,0 +1,68 @@
+"""What a loop does to its keeper and to other jails, and what is left of it then."""
+
+import threading
+
+import pytest
+
+from breaks.lab.grading import jail as module
+from breaks.lab.grading import meter
+from breaks.lab.grading.jail import Limits
+from breaks.lab.grading.result import Submission
+from tests.grader.jailed import answer, environment, gone, jailed, run, traces
+
+SMALL = Limits(wall=6.0, cpu=1.5, memory=200 << 20, processes=12)
+LOSE = """
+import os, signal, time
+os.kill(os.getppid(), signal.{name})
+if os.fork() == 0:
+    os.setsid()
+time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    """Every test here leaves no process, no folder and no mount."""
+    before = traces()
+    yield
+    assert gone(before), traces()
+
+
+def test_a_fork_bomb():
+    """Processes that start processes without end are all ended. Only where nothing else could be hit."""
+    with jailed("namespaces", limits=SMALL) as jail:
+        before = traces()
+        ended = run(jail, "import os\nwhile True: os.fork()")
+        assert ended.why in ("processes", "cpu", "memory")
+        assert gone(before)
+        assert answer(jail, "return 'alive'") == "alive"
+
+
+@pytest.mark.parametrize("name", ["SIGSTOP", "SIGKILL"])
+def test_a_keeper_that_is_lost_is_replaced(monkeypatch, name):
+    """Without walls a loop can stop or kill its keeper: that start is lost, and the next goes well."""
+    monkeypatch.setattr(module, "_GRACE", 0.5)
+    with jailed("process group", limits=Limits(wall=0.5)) as jail:
+        with jail.box() as box:
+            ended = box.start(environment(LOSE.format(name=name)), "").wait(30)
+            assert (ended.status, ended.why) == (None, "killed")
+            assert meter.marked(box.path)
+        assert answer(jail, "return 'again'") == "again"
+        assert not meter.marked(box.path)
+
+
+def test_jails_side_by_side_do_not_touch_each_other():
+    """Two jails at once, each from a thread of its own: each loop ends by itself."""
+    program = Submission("sh", {"x": b""}, command="sh -c 'sleep 0.5; cat'")
+    found = []
+
+    def one():
+        with jailed("process group", program) as jail, jail.box() as box:
+            found.append(box.start(environment(), "hello").wait(30).stdout)
+
+    threads = [threading.Thread(target=one) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert found == [b"hello", b"hello"]
