@@ -51,9 +51,7 @@ def solve(client, question, tools):
 
 def test_the_answer_is_what_solve_returns_and_nothing_that_it_prints(jail):
     """What is printed goes to standard error, also by a child and by the file itself."""
-    ended = run(
-        jail, "print('zero')\ndef solve(client, question, tools):\n    " + code.replace("\n", "\n    ")
-    )
+    ended = run(jail, LOUD)
     assert (ended.status, ended.why, ended.stdout) == (0, "exit", b"answer")
     assert ended.stderr.split() == [b"zero", b"one", b"two", b"three"]
 
