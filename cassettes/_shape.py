@@ -1,8 +1,9 @@
 """Read a cassette's file and tell whether it is one.
 
 A file that is missing, cut short, edited out of shape or no text at all is named in one
-line, with the line number where it is known. Whether what it says is true is not looked
-at: `breaks record --check` does that.
+line, with the line number where it is known; so is one in which readers might see different
+things (a key that stands twice) or that holds what no recording has. Whether what it says is
+true is not looked at: `breaks record --check` does that.
 
 Does not change a file and does not replay.
 """
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from vcr.serializers import yamlserializer  # type: ignore[import-untyped]
 
 
 class CorruptCassette(Exception):  # noqa: N818
@@ -66,9 +66,24 @@ def _read(path: Path) -> str:
         raise CorruptCassette(path, "it is not UTF-8 text", line) from None
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The safe loader, for which a key may stand once: the plain one keeps the last and says nothing."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping; raise `yaml.YAMLError` for a key that stands twice."""
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                said = f"the key `{key.value[:60]}` stands twice"
+                raise yaml.constructor.ConstructorError(None, None, said, key.start_mark)
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
+        found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return found
+
+
 def _parse(path: Path, text: str) -> Any:
     try:
-        return yamlserializer.deserialize(text)
+        return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "it is not YAML"
@@ -79,6 +94,8 @@ def _parse(path: Path, text: str) -> Any:
 
 _REQUEST = {"method": str, "uri": str, "body": str, "headers": dict}
 _RESPONSE = {"status": dict, "headers": dict, "body": dict}
+_STATUS = {"code": int, "message": str}
+_BODY = {"string": str}
 
 
 def check_shape(path: Path, text: str, data: Any) -> None:
@@ -94,6 +111,8 @@ def check_shape(path: Path, text: str, data: Any) -> None:
             raise CorruptCassette(path, f"exchange {number + 1}: {fault}", _line(text, number))
     if data.get("version") != 1:
         raise CorruptCassette(path, "it ends before its last line, `version: 1`")
+    if set(data) != {"interactions", "version"}:
+        raise CorruptCassette(path, "it holds more than exchanges and a version")
 
 
 def _fault(exchange: Any) -> str | None:
@@ -105,11 +124,9 @@ def _fault(exchange: Any) -> str | None:
         return fault
     if not _headers(request["headers"]) or not _headers(response["headers"]):
         return "a header is not a name with a list of texts"
-    status = response["status"]
-    if not isinstance(status.get("code"), int) or not isinstance(status.get("message"), str):
-        return "the response has no status code and reason"
-    if not isinstance(response["body"].get("string"), str):
-        return "the response has no readable body"
+    fault = _fields("status", response["status"], _STATUS) or _fields("body", response["body"], _BODY)
+    if fault:
+        return fault
     return _no_json("request", request["body"]) or _no_json_answer(response)
 
 
@@ -132,10 +149,17 @@ def _headers(headers: dict[Any, Any]) -> bool:
 
 def _no_json(name: str, body: str) -> str | None:
     try:
-        json.loads(body or "null")
+        json.loads(body or "null", object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         return f"the {name}'s body is not JSON ({error})".splitlines()[0]
     return None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
 
 
 def _no_json_answer(response: dict[str, Any]) -> str | None:

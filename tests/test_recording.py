@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import http.server
 import json
+import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -93,6 +94,54 @@ def test_check_names_every_kind_of_edit(copies: Path) -> None:
     for name, part in expected.items():
         assert any(name in line and part in line for line in lines), (name, part, lines)
     assert all(any(name in line for name in expected) for line in lines)
+
+
+HIDDEN: dict[str, tuple[str, str]] = {
+    "comment": ("proves that nobody edited this file", "proves nothing"),
+    "a further comment": ("interactions:", "# checked by hand\ninteractions:"),
+    "a comment inside": ("- request:", "- request:  # as it came"),
+    "a key twice": ("      code: 200", "      code: 400\n      code: 200"),
+    "a further key of the status": ("      code: 200", "      code: 200\n      phrase: fine"),
+    "a further key at the top": ("interactions:", "note: real\ninteractions:"),
+    "a key twice in a body": ('"max_tokens": 4096,', '"max_tokens": 1, "max_tokens": 4096,'),
+    "order of keys in a body": (
+        '{"role": "user", "content": "Which invoices are due this week?"}',
+        '{"content": "Which invoices are due this week?", "role": "user"}',
+    ),
+    "white space": ("    method: POST", "    method:  POST"),
+    "a line end": ("version: 1\n", "version: 1\n\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def again(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first scene on offer, recorded anew."""
+    path = tmp_path_factory.mktemp("again") / recording.takes()[0].path.name
+    recording._record_one(recording.takes()[0], path)
+    return path
+
+
+@pytest.mark.parametrize("what", HIDDEN)
+def test_check_names_an_edit_that_changes_no_exchange(what: str, again: Path, tmp_path: Path) -> None:
+    """Nobody edited this file: that goes for its comment, for keys no reader looks at, and for its form."""
+    kept = tmp_path / again.name
+    shutil.copy(again, kept)
+    assert recording._compare(kept, again) == []
+    _edit(kept, *HIDDEN[what])
+    lines = recording._compare(kept, again)
+    assert len(lines) == 1
+    assert again.name in lines[0]
+
+
+def test_other_versions_of_the_tools_are_no_edit(again: Path, tmp_path: Path) -> None:
+    """A later SDK that asks and reads the same leaves a cassette what it was."""
+    kept = tmp_path / again.name
+    text, count = re.subn(
+        r"by anthropic [\d.]+, vcrpy [\d.]+", "by anthropic 2.99.1, vcrpy 10.0rc1", again.read_text()
+    )
+    kept.write_text(text)
+    assert count == 1
+    assert recording._compare(kept, again) == []
 
 
 def test_a_changed_request_is_undecided_and_told_with_a_diff() -> None:

@@ -166,6 +166,16 @@ BROKEN: dict[str, Callable[[str], bytes]] = {
     "body as mapping": lambda text: text.replace("body: '", "body: {} #", 1).encode(),
     "binary body": lambda text: text.replace("string: '", "string: !!binary aGVsbG8= #", 1).encode(),
     "python tag": lambda text: (text + "x: !!python/object/apply:os.getcwd []\n").encode(),
+    "a further key at the top": lambda text: (text + "x: 1\n").encode(),
+    "a further key of the status": lambda text: text.replace(
+        "code: 200", "code: 200\n      x: 1", 1
+    ).encode(),
+    "a further key of the body": lambda text: text.replace("string: '", "x: 1\n      string: '", 1).encode(),
+    "a key twice": lambda text: text.replace("code: 200", "code: 201\n      code: 200", 1).encode(),
+    "all twice": lambda text: text.replace("interactions:", "interactions: []\ninteractions:", 1).encode(),
+    "a key twice in a body": lambda text: text.replace(
+        '"model": "m"', '"model": "x", "model": "m"', 1
+    ).encode(),
     "header text": lambda text: text.replace("- application/json", "  application/json", 1).encode(),
 }
 

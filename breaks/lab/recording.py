@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MODELS = ("claude-haiku-4-5", "claude-haiku-5-5", "claude-opus-5-5")
 Progress = Callable[[int, int, str], None]  # how many are done, of how many, and which is next
+TOOLS = re.compile(r"by anthropic [\w.]+, vcrpy [\w.]+")
 NO_LIST_ERROR = {401, 403, 429}  # and 5xx: such an answer tells nothing about a message list
 
 
@@ -164,7 +165,22 @@ def _compare(kept: Path, fresh: Path) -> list[str]:
     lines = [f"{kept.name}: exchange {n}: {what}" for n, (a, b) in pairs for what in _differences(a, b)]
     if len(old) != len(new):
         lines.append(f"{kept.name}: holds {len(old)} exchanges, a new recording {len(new)}")
-    return lines
+    return lines or _compare_text(kept, fresh)
+
+
+def _compare_text(kept: Path, fresh: Path) -> list[str]:
+    """Compare what the exchanges leave open: the comment, the form of the bodies, the order of the keys.
+
+    The versions of the tools that wrote a file are not its content.
+    """
+    before, after = [
+        TOOLS.sub("by these tools", path.read_text("utf-8")).split("\n") for path in (kept, fresh)
+    ]
+    if before == after:
+        return []
+    pairs = enumerate(zip(before, after, strict=False), start=1)
+    number, (old, new) = next(((n, both) for n, both in pairs if both[0] != both[1]), (len(before), ("", "")))
+    return [f"{kept.name}: line {number}: other text, though the exchanges are equal{_first(old, new)}"]
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
