@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from loop.dispatch import Dispatch, ToolError
-from loop.turns import Block, Message, Save, answer_open, append_turn, forget, text_of
+from loop.turns import Block, Message, Save, answerable, append_turn, forget, mend, text_of
 
 Reply = dict[str, Any]  # the body of the model's response, as it came
 Call = Callable[[list[Message]], Reply]  # one model call: the whole list in, a reply out
 AppendTurn = Callable[[list[Message], list[Block], Dispatch, Save], list[Block]]
 
-# Why the model stopped -> how the run ends. `tool_use` is not here: it goes round again, and
-# so does `pause_turn`, which asks to be sent back as it stands.
+# Why the model stopped -> how the run ends. Not here: what goes round again.
 ENDINGS = {
     "end_turn": "end_turn",
     "stop_sequence": "stop_sequence",
@@ -31,7 +30,7 @@ ENDINGS = {
     "refusal": "refusal",
     "model_context_window_exceeded": "max_tokens",
 }
-GOES_ON = {"tool_use", "pause_turn"}
+GOES_ON = {"tool_use", "pause_turn"}  # the latter asks to be sent back as it stands
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,7 @@ class Outcome:
     """How a run ended, the text of the last turn, and how many model calls it took.
 
     `ending`: `end_turn`, `stop_sequence`, `max_tokens`, `max_tokens_in_call`, `refusal`,
+    `tool_use_without_call`, `call_without_id` (that turn cannot be answered and is not kept),
     `turn_limit`, `time_limit`, `token_limit`, or `unknown: <stop reason>`.
     """
 
@@ -73,7 +73,8 @@ def run(
     """Run until the model stops asking for tools or a bound is met; return an `Outcome`.
 
     `messages` ends in a user message and grows in place. Whatever is raised here, by a
-    step or by Ctrl-C, what is in the list by then is complete and can be sent again.
+    step or by Ctrl-C, what is in the list by then is complete and can be sent again; a store
+    may then be a message behind or ahead, and `resume()` tells.
     """
     started, text, weight = time.monotonic(), "", 0
     for turn in range(limits.turns):
@@ -83,11 +84,13 @@ def run(
             return Outcome("token_limit", text, turn)
         reply = call(messages)
         stop, content = reply["stop_reason"], reply["content"]
+        if not answerable(content):
+            return Outcome("call_without_id", text, turn + 1)
         tools = dispatch if stop in GOES_ON or stop == "end_turn" else _not_run
         try:
             calls = append_turn(messages, content, tools, save)
-        except (KeyboardInterrupt, SystemExit):  # while the tools run
-            answer_open(messages, save)
+        except BaseException as cause:  # Ctrl-C, while the tools run
+            mend(messages, save, cause)
             raise
         text, weight = text_of(content), _input_tokens(reply)
         ending = _ending(stop, calls)
@@ -99,6 +102,8 @@ def run(
 def _ending(stop: str, calls: list[Block]) -> str | None:
     if stop == "max_tokens" and calls:
         return "max_tokens_in_call"
+    if stop == "tool_use" and not calls:  # there is nothing to answer, and nothing new to ask
+        return "tool_use_without_call"
     if stop in GOES_ON or (stop == "end_turn" and calls):  # answered calls always want another call
         return None
     return ENDINGS.get(stop, f"unknown: {stop}")

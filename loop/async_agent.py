@@ -24,8 +24,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from loop.agent import GOES_ON, Limits, Outcome, _ending, _input_tokens, _not_run
-from loop.dispatch import TOOL_TIMEOUT, Results, _as_text, _late, safe_text
-from loop.turns import INTERRUPTED, Block, Message, Save, append_results, calls_of, forget, text_of
+from loop.dispatch import TOOL_TIMEOUT, Results, _as_text, _late, failed, once, own
+from loop.turns import Block, Message, Save, answerable, append_results, calls_of, forget, mend, text_of
 
 if TYPE_CHECKING:
     import anthropic
@@ -60,18 +60,17 @@ async def append_turn(
     """
     if not content:
         return []
-    turn = {"role": "assistant", "content": content}
+    turn, calls = {"role": "assistant", "content": content}, calls_of(content)
+    done: Results = {}
     save(turn)
-    messages.append(turn)
-    calls = calls_of(content)
-    if calls:
-        done: Results = {}
-        try:
+    try:
+        messages.append(turn)
+        if calls:
             await run_concurrently(calls, dispatch, done, timeout)
-        except BaseException:
-            append_results(messages, calls, {c["id"]: done.get(c["id"], INTERRUPTED) for c in calls}, save)
-            raise
-        append_results(messages, calls, done, save)
+            append_results(messages, calls, done, save)
+    except BaseException as cause:
+        mend(messages, save, cause, done)
+        raise
     return calls
 
 
@@ -84,14 +83,14 @@ async def run_concurrently(
     seconds is cancelled and answered as late; what it returns after that is ignored.
     """
     arrived: Results = {}
-    tasks = [asyncio.ensure_future(_settle(arrived, call, dispatch)) for call in calls]
+    tasks = [asyncio.ensure_future(_settle(arrived, call, dispatch)) for call in once(calls)]
     try:
         await asyncio.wait(tasks, timeout=timeout)
     finally:
         done.update(arrived)  # a copy: nothing may change once the answer is in the list
         for task in tasks:
             task.cancel()
-    done.update((call["id"], _late(timeout)) for call in calls if call["id"] not in done)
+    done.update((call["id"], _late(timeout)) for call in once(calls) if call["id"] not in done)
 
 
 async def run(
@@ -112,8 +111,14 @@ async def run(
             return Outcome("token_limit", text, turn)
         reply = await call(messages)
         stop, content = reply["stop_reason"], reply["content"]
+        if not answerable(content):
+            return Outcome("call_without_id", text, turn + 1)
         tools = dispatch if stop in GOES_ON or stop == "end_turn" else _not_run
-        calls = await append_turn(messages, content, tools, save)
+        try:
+            calls = await append_turn(messages, content, tools, save)
+        except BaseException as cause:
+            mend(messages, save, cause)
+            raise
         text, weight = text_of(content), _input_tokens(reply)
         ending = _ending(stop, calls)
         if ending:
@@ -124,14 +129,15 @@ async def run(
 async def _settle(done: Results, call: Block, dispatch: AsyncDispatch) -> None:
     error: BaseException | None = None
     try:
-        output, error = (dispatch(call), None) if _is_async(dispatch) else await _in_thread(dispatch, call)
+        given = own(call)
+        output, error = (dispatch(given), None) if _is_async(dispatch) else await _in_thread(dispatch, given)
         if inspect.isawaitable(output):
             output = await output
         text = _as_text(output)
     except BaseException as raised:  # a tool that calls sys.exit(), or is cancelled, still owes its result
         error = raised
     if error is not None:
-        done[call["id"]] = {"content": safe_text(call["name"], error), "is_error": True}
+        done[call["id"]] = failed(call, error)
     else:
         done[call["id"]] = {"content": text}
 

@@ -40,12 +40,11 @@ def run_concurrently(
 
     Takes as long as the slowest call, `timeout` seconds at the most. A call that
     has not come back by then is answered as timed out; its thread is left behind
-    (Python cannot stop it) and what it returns later is ignored.
+    (Python cannot stop it) and what it returns later is ignored. An id that stands
+    twice is run once.
     """
     done: Results = {}
-    threads = [threading.Thread(target=_settle, args=(done, call, dispatch), daemon=True) for call in calls]
-    for thread in threads:
-        thread.start()
+    threads = [thread for call in once(calls) if (thread := _started(done, call, dispatch))]
     deadline = time.monotonic() + min(timeout, threading.TIMEOUT_MAX)
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
@@ -57,12 +56,42 @@ def _late(timeout: float) -> dict[str, Any]:
     return {"content": f"no answer within {timeout:g} seconds; it may or may not have run", "is_error": True}
 
 
+def once(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first call of each id."""
+    first: dict[str, dict[str, Any]] = {}
+    for call in calls:
+        first.setdefault(call["id"], call)
+    return list(first.values())
+
+
+def _started(done: Results, call: dict[str, Any], dispatch: Dispatch) -> threading.Thread | None:
+    """Start a call; a machine that has no thread left for it is its result."""
+    thread = threading.Thread(target=_settle, args=(done, call, dispatch), daemon=True)
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError) as error:
+        done[call["id"]] = failed(call, error)
+        return None
+    return thread
+
+
 def _settle(done: Results, call: dict[str, Any], dispatch: Dispatch) -> None:
     try:
-        own = copy.deepcopy(call)  # the block itself stands in the list, and a tool may edit its input
-        done[call["id"]] = {"content": _as_text(dispatch(own))}
+        done[call["id"]] = {"content": _as_text(dispatch(own(call)))}
     except BaseException as error:  # a tool that calls sys.exit() still owes its result
-        done[call["id"]] = {"content": safe_text(call["name"], error), "is_error": True}
+        done[call["id"]] = failed(call, error)
+
+
+def own(call: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy for the tool: the block itself stands in the list. Raises `ToolError` without a name."""
+    if not isinstance(call.get("name"), str):
+        raise ToolError("the call has no name, so no tool was run")
+    return copy.deepcopy(call)
+
+
+def failed(call: dict[str, Any], error: BaseException) -> dict[str, Any]:
+    """Return the result of a call that failed."""
+    return {"content": safe_text(str(call.get("name")), error), "is_error": True}
 
 
 def safe_text(name: str, error: BaseException) -> str:
@@ -71,10 +100,18 @@ def safe_text(name: str, error: BaseException) -> str:
     Exception texts hold connection strings, queries and paths, and the model repeats
     what it reads. Only a `ToolError` speaks for itself: its first line, addresses removed.
     """
-    if isinstance(error, ToolError) and str(error).strip():
-        spoken = _ADDRESS.sub("[address removed]", str(error).strip().splitlines()[0])[:500]
+    spoken = _words(error).strip() if isinstance(error, ToolError) else ""
+    if spoken:
+        spoken = _ADDRESS.sub("[address removed]", spoken.splitlines()[0])[:500]
         return spoken.encode("utf-8", "replace").decode("utf-8")
     return f"{name} failed ({type(error).__name__}); nothing was returned"
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an error that cannot even say what it is
+        return ""
 
 
 def _as_text(output: Any) -> str:

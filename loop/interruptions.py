@@ -17,8 +17,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
+from pathlib import Path
 from threading import Lock
 from typing import Any
+
+from loop.store_file import StoreError, reason
 
 EXHAUSTED, LATE, RESTART = "retry_exhausted", "tool_timeout", "process_restart"
 Sink = Callable[[str], None]
@@ -67,20 +70,23 @@ def _counter() -> Any:
 
 
 class Interruptions:
-    """The counts of one conversation, in its store's file: `with counting(store.interruptions.note): ...`."""
+    """The counts of one conversation, in its store's file: `with counting(store.interruptions.note): ...`.
 
-    def __init__(self, db: sqlite3.Connection, lock: Lock, conversation: str) -> None:
-        self._db, self._lock, self._id = db, lock, conversation
+    `note` and `totals` raise a `StoreError` that says in a line what is wrong with the file.
+    """
+
+    def __init__(self, db: sqlite3.Connection, lock: Lock, conversation: str, path: Path) -> None:
+        self._db, self._lock, self._id, self._path = db, lock, conversation, path
 
     def note(self, label: str) -> None:
         """Write down one interruption: its label, the time, and how long the list was."""
-        with self._lock:
+        with self._lock, reason(self._path):
             self._db.execute(_TABLE)
             self._db.execute(_NOTE, (self._id, label, time.time()))
 
     def totals(self) -> dict[str, int]:
         """Return how often each label was noted, over all conversations of the file."""
-        with self._lock:
+        with self._lock, reason(self._path):
             self._db.execute(_TABLE)
             return dict(
                 self._db.execute("SELECT label, count(*) FROM interruption GROUP BY label").fetchall()
@@ -89,7 +95,7 @@ class Interruptions:
     def restarted(self) -> None:
         """Count a restart, unless the run is known to have ended here because its retries were used up."""
         explained = 0
-        with suppress(sqlite3.Error), self._lock:
+        with suppress(StoreError), self._lock, reason(self._path):
             self._db.execute(_TABLE)
             explained = self._db.execute(_EXPLAINED, (self._id, EXHAUSTED)).rowcount
         if not explained:

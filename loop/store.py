@@ -5,8 +5,8 @@ left out and nothing added. The unit is the pair: the assistant turn is written 
 moment it arrives, before its tools run, and its answer completes it. Whenever the
 process ends, `resume()` finds whole pairs and at most one call that was left open.
 
-Judges nothing that it writes but this: a store that has not loaded puts no message behind
-an open call. Locks nobody out: a second writer is told by its first write, before a tool runs.
+Judges nothing that it writes but this: nothing but its answer is put behind an open call.
+Locks nobody out: a second writer is told by its first write, before a tool runs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import Any
 from zlib import crc32
 
 from loop import store_file as files
@@ -56,12 +57,14 @@ class Store:
         self._lock = Lock()  # the connection may be handed from thread to thread, one at a time
         self._failed: StoreError | None = None  # why the rows are behind the list in memory
         self._db = opened(path, wait)
-        with reason(path):
-            last = self._db.execute(_LAST, (conversation,)).fetchone()
-        self._rows = last[0] + 1 if last else 0
-        self._blind = bool(last)  # there are messages that nobody has read through this store
+        try:
+            with reason(path):
+                self._rows = _count(self._db.execute(_LAST, (conversation,)).fetchone(), path)
+        except BaseException:
+            self._db.close()
+            raise
         self._begun: list[bytes] = []  # rows of a write that may have ended before it was interrupted
-        self.interruptions = Interruptions(self._db, self._lock, conversation)
+        self.interruptions = Interruptions(self._db, self._lock, conversation, path)
 
     def save(self, message: Message) -> None:
         """Write one message; it is on disk when this returns.
@@ -78,7 +81,7 @@ class Store:
 
         The rows must be the beginning of the list. Raises `SecondWriterError` if somebody
         else wrote to them, `ChangedListError` if the list was trimmed, changed or overtaken
-        by a write of its own that was interrupted as it ended; `load()` and go on from there.
+        by a write of its own that was interrupted as it ended; `resume()` and go on from there.
         """
         self._write(lambda: self._beyond(messages))
 
@@ -88,7 +91,7 @@ class Store:
             with transaction(self._db, "BEGIN"):
                 rows = self._read()
             self._settle(len(rows))
-        return self._unpack([_text(row) for row in rows])
+        return self._read_back(rows)
 
     def conversations(self) -> list[str]:
         """Return the ids of the conversations in the file."""
@@ -98,7 +101,8 @@ class Store:
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
+        with self._lock, reason(self._path):
+            self._db.close()
 
     def _write(self, messages: Callable[[], Sequence[Message]]) -> None:
         """Write what `messages` gives inside the transaction, where nobody else can write."""
@@ -120,7 +124,7 @@ class Store:
                 raise
 
     def _settle(self, rows: int) -> None:
-        self._rows, self._failed, self._blind, self._begun = rows, None, False, []
+        self._rows, self._failed, self._begun = rows, None, []
 
     def _row(self, message: Message) -> bytes:
         # JSON can hold half of a surrogate pair, which has no UTF-8 form of its own
@@ -136,12 +140,21 @@ class Store:
             raise CorruptError(f"{self._path}: {len(rows)} messages are there, {length[0]} were written")
         return [body for _, body, _ in rows]
 
+    def _read_back(self, rows: list[bytes]) -> list[Message]:
+        try:
+            return self._unpack([_text(row) for row in rows])
+        except (ValueError, RecursionError) as error:
+            raise CorruptError(f"{self._path}: what is stored is no list of messages: {error}") from error
+
     def _look(self, new: Sequence[Message]) -> None:
-        """Refuse to write behind what another has written, or, unread, behind an open call."""
+        """Refuse to write behind what another has written, or anything but its answer behind an open call.
+
+        The latter is found where Ctrl-C came between a list and its store: one of them is ahead.
+        """
         last = self._db.execute(_LAST, (self._id,)).fetchone()
-        if (last[0] + 1 if last else 0) != self._rows:
+        if _count(last, self._path) != self._rows:
             raise self._second_writer()
-        if self._blind and new and _is_open(self._unpack([_text(last[1])])) and not _holds_results(new[0]):
+        if last and new and not _holds_results(new[0]) and _is_open(self._read_back([last[1]])):
             raise files.OpenCallError(
                 f"{self._path}: the stored list ends in a call without an answer; resume() it first"
             )
@@ -151,21 +164,28 @@ class Store:
         rows = self._read()
         differ = [n for n, row in enumerate(rows) if n >= len(messages) or not self._holds(row, messages[n])]
         if not differ:
-            self._rows, self._blind = len(rows), False
+            self._rows = len(rows)
             return messages[len(rows) :]
         if len(rows) != self._rows and rows[self._rows :] != self._begun:
             raise self._second_writer()
         raise files.ChangedListError(
             f"{self._path}: message {differ[0]} of the {len(rows)} that are stored is not in the list, or not"
-            " as it is stored; load() and go on from there"
+            " as it is stored; resume() it and go on from there"
         )
 
     def _holds(self, row: bytes, message: Message) -> bool:
-        return row == self._row(message) or same(self._unpack([_text(row)]), [message])
+        return row == self._row(message) or same(self._read_back([row]), [message])
 
     def _second_writer(self) -> StoreError:
         text = "another writer has added to this conversation; load it again before you go on"
         return files.SecondWriterError(f"{self._path}: {text}")
+
+
+def _count(last: Any, path: Path) -> int:
+    """Return how many rows there are, by the number of the last one."""
+    if last and not isinstance(last[0], int):
+        raise CorruptError(f"{path}: the number of a message does not read as it was written")
+    return last[0] + 1 if last else 0
 
 
 def _text(row: bytes) -> str:

@@ -99,6 +99,8 @@ def reason(path: Path) -> Iterator[None]:
             raise ClosedError(f"{path}: the store is closed") from error
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # the rest are details
         kind, text = _KINDS.get(code, (StoreError, f"SQLite says: {error}"))
+        if str(error).startswith("no such "):  # a table or a column that this program made
+            kind, text = CorruptError, f"a part of the file is missing: {error}"
         raise kind(f"{path}: {text}") from error
 
 
@@ -150,11 +152,16 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
 def _is_ready(db: sqlite3.Connection, path: Path) -> bool:
     """Tell whether the file is a store, and not a new one; raise if it is something else."""
     version, application = number(db, "PRAGMA user_version"), number(db, "PRAGMA application_id")
-    if application != APPLICATION and number(db, "SELECT count(*) FROM sqlite_master"):
+    tables = number(db, "SELECT count(*) FROM sqlite_master")
+    if application != APPLICATION and (tables or application or version):
         raise NotAStoreError(f"{path}: this is another program's database")
     if version > SCHEMA:
         known = f"schema {version}, and this program knows {SCHEMA}"
         raise NewerSchemaError(f"{path}: written by a newer program ({known})")
+    if application == APPLICATION and version != SCHEMA:
+        raise CorruptError(f"{path}: the file says schema {version}, which no version of this program wrote")
+    if version == SCHEMA and not number(db, "SELECT count(*) FROM sqlite_master WHERE name = 'message'"):
+        raise CorruptError(f"{path}: the table of messages is missing")
     return version == SCHEMA
 
 

@@ -90,6 +90,15 @@ def test_calls_decide_not_the_stop_reason():
     assert [] == check(messages)
 
 
+@pytest.mark.parametrize("content", [[TEXT], []])
+def test_a_turn_that_asks_for_tools_and_calls_none_ends_the_run(content):
+    """`tool_use` without a call has nothing to answer: no second call of the model is made."""
+    outcome, messages, sent = play(*[("tool_use", content)] * 12)
+
+    assert ("tool_use_without_call", 1) == (outcome.ending, len(sent))
+    assert [] == check(messages)
+
+
 def test_the_turn_bound():
     """A model that never stops asking is stopped, and the list is complete."""
     outcome, messages, _ = play(*[("tool_use", [{**USE, "id": f"t{n}"}]) for n in range(3)], limits=Limits(3))

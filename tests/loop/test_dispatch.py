@@ -115,3 +115,36 @@ def test_half_a_surrogate_pair_does_not_poison_the_list():
 
     for dispatch in (lambda c: "\ud800", speaks):
         run_concurrently([call("a")], dispatch)["a"]["content"].encode("utf-8")
+
+
+def test_an_error_that_cannot_say_what_it_is():
+    """A `ToolError` whose text raises is an error result like any other failure."""
+
+    class SpeechlessError(ToolError):
+        def __str__(self):
+            raise ValueError("no words")
+
+    def dispatch(c):
+        raise SpeechlessError
+
+    result = run_concurrently([call("a")], dispatch)["a"]
+
+    assert {"content": "tool failed (SpeechlessError); nothing was returned", "is_error": True} == result
+
+
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()])
+def test_a_machine_without_a_thread_left_answers_the_call(monkeypatch, error):
+    """The call that could not be started gets an error result; the ones that could keep theirs."""
+    start = threading.Thread.start
+
+    def starved(thread):
+        if thread._args[1]["id"] == "b":
+            raise error
+        start(thread)
+
+    monkeypatch.setattr("loop.dispatch.threading.Thread.start", starved)
+    results = run_concurrently([call("a"), call("b"), call("c")], lambda c: "ok")
+
+    assert ["ok", "ok"] == [results[ident]["content"] for ident in "ac"]
+    assert results["b"]["is_error"] is True
+    assert "can't start" not in results["b"]["content"]
