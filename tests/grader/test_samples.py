@@ -25,6 +25,12 @@ def submission(path: Path, command: str = "") -> Submission:
     return found
 
 
+def points(result: Result) -> tuple[float, float]:
+    """Return the points reached, and those that could be."""
+    assert not result.reason
+    return result.score, result.max_score
+
+
 def names(result: Result, state: str) -> set[str]:
     """Return the names of the checks in that state."""
     return {check.name for check in result.checks if check.state == state}
@@ -46,14 +52,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_good() -> None:
     """A careful loop that keeps its conversation has full marks; it offers no budget."""
     result = grade(submission(SAMPLES / "good.py"), 1)
-    assert result.full
+    assert points(result) == (95, 95)
     assert names(result, "not offered") == {"small_budget"}
 
 
 def test_good_async() -> None:
     """An async loop that streams has full marks for what it offers, which is nothing beyond the contract."""
     result = grade(submission(SAMPLES / "good_async.py"), 1)
-    assert result.full
+    assert points(result) == (84, 84)
     assert {"small_budget", "interrupted_and_resumed", "killed_and_resumed"} == names(result, "not offered")
 
 
@@ -61,7 +67,7 @@ def test_good_async() -> None:
 def test_good_without_an_sdk() -> None:
     """A program in plain node is started by a command and has full marks for what it offers."""
     result = grade(submission(SAMPLES / "good.mjs", "node {file}"), 1)
-    assert result.full
+    assert points(result) == (95, 95)
     assert names(result, "not offered") == {"small_budget"}
 
 
@@ -69,22 +75,21 @@ def test_good_without_an_sdk() -> None:
 def test_typescript(built: Path) -> None:
     """A loop with the official TypeScript SDK has full marks."""
     result = grade(submission(built, "node {file}"), 1)
-    assert result.full
+    assert points(result) == (84, 84)
 
 
 def test_results_appended_late() -> None:
     """A loop whose results come one message late answers what needs no tool, and nothing else."""
     result = grade(submission(SAMPLES / "appended_late.py"), 1)
-    assert not result.reason
-    assert names(result, "passed") == {"plain_question"}
+    assert points(result) == (3, 84)
+    assert names(result, "failed") == {"one_tool"}
 
 
 def test_first_call_only() -> None:
-    """A loop that answers `calls[0]` does well until a turn has two calls."""
+    """A loop that answers `calls[0]` does well until a turn has two calls, and never stops by itself."""
     result = grade(submission(SAMPLES / "first_call_only.py"), 1)
-    assert not result.reason
-    assert {"plain_question", "one_tool"} <= names(result, "passed")
-    assert "parallel_tools" in names(result, "failed")
+    assert points(result) == (51, 84)
+    assert names(result, "failed") == {"parallel_tools", "bounded_turns"}
 
 
 def test_the_example_of_the_readme_is_the_starter() -> None:
