@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from breaks.lab.outline import safe
 
 if TYPE_CHECKING:
     from breaks._break import Break
-    from breaks.lab.grading.result import Result
+    from breaks.lab.grading.progress import Progress
+    from breaks.lab.grading.result import Result, Submission
 
 EXERCISES = Path("exercises")
 WORDS = {0: "repaired", 1: "not repaired", 2: "undecided"}
@@ -85,13 +87,18 @@ def verify_command(
     Exit status: 0 repaired; 1 not repaired; 2 usage, or not decided.
     """
     from breaks.lab import exercise
+    from breaks.lab.grading import bundled
+    from breaks.lab.grading.progress import Progress
 
     brk = _found(name, variant)
     path = folder / exercise.file_name(brk)
     with _in_one_line():
         source = exercise.read(path, brk.step)
         submission = exercise.submission(brk, source)
-    result = _graded(submission, secrets.randbelow(2**31) if seed is None else seed)
+        checks = len(bundled.checks())
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    with Progress([submission.name], checks, plain, as_json) as progress:
+        result = _graded(submission, seed, progress)
     status = _status(result)
     given = exercise.as_given(brk, source)
     if status == 0:
@@ -105,10 +112,12 @@ def verify_command(
     return status
 
 
-def _graded(submission: Any, seed: int) -> Result:
+def _graded(submission: Submission, seed: int, progress: Progress) -> Result:
     from breaks.lab.grading.grade import grade
 
-    return grade(submission, seed)
+    result = grade(submission, seed, heard=partial(progress.heard, submission.name))
+    progress.done(0, result)
+    return result
 
 
 def _status(result: Result) -> int:

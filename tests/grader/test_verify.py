@@ -15,6 +15,7 @@ from breaks.lab import cli_exercise, exercise
 from breaks.lab.cli import main
 from breaks.lab.grading import bundled
 from breaks.lab.grading.grade import grade
+from breaks.lab.grading.progress import Progress
 from breaks.lab.grading.result import Result, Submission
 
 CHECKS = ("tool_raises", "killed_and_resumed")
@@ -28,7 +29,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_exercise, "_graded", few)
 
 
-def few(submission: Submission, seed: int) -> Result:
+def few(submission: Submission, seed: int, progress: Progress) -> Result:
     """Grade by some of the checks alone."""
     return grade(submission, seed, only=CHECKS)
 
