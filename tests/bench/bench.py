@@ -127,6 +127,28 @@ def bench_check(rounds: int = 7) -> None:
     ratio(f"break check {file.name} --json, in this process", "reading and parsing it", whole, bare, rounds)
 
 
+def bench_walker() -> None:
+    """Print what the walk over a long list takes, against touching each of its blocks once."""
+    messages = long_list(1000)
+    neighbours = [
+        {**message, "content": content}
+        for message in messages
+        for content in (
+            [[block] for block in message["content"]]
+            if message["role"] == "assistant"
+            else [message["content"]]
+        )
+    ]
+    originals = [m["content"] for m in json.loads(json.dumps(messages)) if m["role"] == "assistant"]
+    for what, listed, given in (
+        ("", messages, None),
+        (", an assistant message per block", neighbours, None),
+        (", with the originals", messages, originals),
+    ):
+        name = f"walker.check, {len(listed)} messages{what}"
+        ratio(name, "a loop over the blocks", partial(check, listed, given), partial(touch, listed), 49)
+
+
 def bench_guard() -> None:
     """Print what the guard takes in front of a long request, known to it or not, against writing its body."""
 
@@ -156,12 +178,10 @@ def main() -> None:
     """Print the ratios."""
     bare_click = process(PYTHON, "-c", "import click, rich.console")
     bare_sdk = process(PYTHON, "-c", "import anthropic, vcr")
-    messages = long_list(1000)
     ratio("break list", "importing click and rich.console", process(BREAK, "list"), bare_click, 9)
     run = process(BREAK, "cut-signature", "--json")
     ratio("break cut-signature --json", "importing anthropic and vcr", run, bare_sdk, 5)
-    ratio(f"walker.check, {len(messages)} messages", "a loop over the blocks", lambda: check(messages),
-          lambda: touch(messages), 99)  # fmt: skip
+    bench_walker()
     bench_guard()
     bench_judging()
     bench_check()

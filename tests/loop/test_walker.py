@@ -65,6 +65,17 @@ def test_neighbours_of_one_role_are_read_as_one_turn():
     """Two assistant messages in a row with a call each, answered together, obey the rule."""
     assert [] == check([ASK, turn(A), turn(B), said(RA, RB)])
     assert [] == check([turn(A), said(RA)])
+    assert [] == check([ASK, ASK, turn(WORDS), turn(A, B), said(RA, RB), said(WORDS)])
+
+
+def test_neighbours_are_no_way_around_a_rule():
+    """What would be found in one message is found in two of one role."""
+    assert ["content-after-call"] == [f.rule for f in check([ASK, turn(A), turn(WORDS), said(RA)])]
+    assert ["content-after-call"] == [
+        f.rule for f in check([ASK, turn(A), {"role": "assistant", "content": "x"}, said(RA)])
+    ]
+    assert ["result-not-first"] == [f.rule for f in check([ASK, turn(A), said(WORDS), said(RA)])]
+    assert ["duplicate-call"] == [f.rule for f in check([ASK, turn(A), turn(A), said(RA)])]
 
 
 def test_a_rewritten_turn_is_found_when_the_originals_are_given():
@@ -137,6 +148,58 @@ def test_equality_of_json_values():
     assert same({"a": 1, "b": [2]}, {"b": [2.0], "a": 1.0})
     assert not same([True], [1])
     assert not same({"a": None}, {})
+    assert not same([1], {})
+    assert not same(None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "equal"),
+    [(1e400, 10**400, True), (-1e400, -(10**400), True), (1e400, -1e400, False), (-0.0, 0, True),
+     (float("nan"), float("nan"), True), (float("nan"), 0.0, False), (2**53, 2**53 + 1, False),
+     (12345678901234567890, 1.2345678901234567e19, True), (10**400, 10**400 + 1, False)],
+)  # fmt: skip
+def test_equality_of_numbers_at_the_edge(a, b, equal):
+    """Beyond the range of a double, beyond its exact integers, and what is no number at all."""
+    assert (equal, equal) == (same({"n": a}, {"n": b}), same([b, "x"], [a, "x"]))
+    assert same({"n": a, "m": 1}, {"m": 1, "n": a})
+
+
+def deep(levels, end):
+    """Return lists and objects inside one another."""
+    value = end
+    for n in range(levels):
+        value = [value] if n % 2 else {"x": value}
+    return value
+
+
+@pytest.mark.parametrize("levels", [100, 2_000, 20_000])
+def test_equality_at_any_depth(levels):
+    """What is nested deeper than calls may be is compared all the same."""
+    assert same(deep(levels, 1), deep(levels, 1.0))
+    assert not same(deep(levels, 1), deep(levels, True))
+    assert not same(deep(levels, 1), deep(levels + 1, 1))
+
+
+DEEP = deep(20_000, 1)
+SHAPELESS = [None, 5, "abc", b"abc", {}, {"role": "user"}, [None], [5], ["abc"], [[]], [[DEEP]]]
+
+
+@pytest.mark.parametrize("messages", SHAPELESS, ids=lambda value: str(type(value)))
+def test_what_is_no_message_is_reported(messages):
+    """No list, or no object in it: a finding with its place, and never an exception."""
+    assert "no-message" == check(messages, [None, 5, DEEP])[0].rule
+
+
+@pytest.mark.parametrize("odd", [[], {}, DEEP, None, 7], ids=lambda value: str(type(value)))
+def test_odd_values_in_every_place_are_judged_without_an_error(odd):
+    """An id, a kind, a role, a content of any sort: findings at most, in both containers."""
+    use, result = {**A, "id": odd}, {**RA, "tool_use_id": odd}
+    assert ["missing-result"] == [f.rule for f in check([ASK, turn(use)])]
+    assert ["orphaned-result"] == [f.rule for f in check([ASK, said(result)])]
+    others = [{"role": "assistant", "tool_calls": odd}, {"role": "tool", "tool_call_id": odd}]
+    contents = [{"role": "user", "content": odd}, {"role": odd, "content": []}]
+    for message in (*others, *contents, turn(odd), turn(A, {"type": odd})):
+        assert isinstance(check([ASK, message], [odd, [odd]]), list)
 
 
 BLOCKS = st.sampled_from([*USES, *RESULTS, WORDS, {"type": "thinking"}, {}, "odd"])
