@@ -34,7 +34,7 @@ _STOP_WORDS = """
     which while whole whom whose will wish with without would your yours
 """
 STOP = frozenset(_STOP_WORDS.split())
-LIMIT = 16
+LIMIT = 100
 _VERB = re.compile(r"(?:^|(?<=[.:;]))\s*Returns?\b")
 Facts = Callable[[Lookup], str | None]
 

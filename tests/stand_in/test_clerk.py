@@ -342,3 +342,16 @@ def test_nothing_is_remembered_between_requests() -> None:
     converse(ALL, _one_by_one)
     converse(ALL, _forget)
     assert post(ask) == before
+
+
+def test_a_chain_of_cursors_is_followed_past_any_sensible_bound() -> None:
+    """A tool that always names a next page is asked again and again: bounding the turns is the loop's part."""
+    cursor = {"type": "string", "pattern": "^cur_[0-9]+$"}
+    pages = [tool("read_page", "One page of the log, and the cursor of the next page.", cursor=cursor)]
+
+    def page(call: Json) -> Json:
+        number = int(call["input"]["cursor"][4:])
+        return result(call, {"page": number, "cursor": f"cur_{number + 1}"})
+
+    with pytest.raises(AssertionError, match="no end after 40 turns"):
+        converse("Read the log from cursor cur_1 to its end.", work=page, limit=40, tools=pages)
