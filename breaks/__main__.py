@@ -1,4 +1,15 @@
-"""`python -m breaks`: the command line, where the shell's own `break` stands in the way."""
+"""`python -m breaks`: the command line, where the shell's own `break` stands in the way.
+
+`python -m` looks for modules in the working folder first, and a learner's folder may well hold a `loop.py`.
+That folder is taken off the path before anything is imported, unless it is the kit's own.
+"""
+
+import os
+import sys
+
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]) and not os.path.samefile(".", _OWN):
+    del sys.path[0]
 
 from breaks.lab.cli import main
 
