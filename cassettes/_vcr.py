@@ -164,7 +164,8 @@ class Writer:
         """Write the exchanges, indented for a reader, under the comment."""
         text = serialize(cassette_dict, self)
         for secret in self._secrets:
-            text = text.replace(secret, "[key removed]")
+            for form in (json.dumps(secret)[1:-1], secret.replace("'", "''"), secret):
+                text = text.replace(form, "[key removed]")
         write_whole(Path(cassette_path), text)
 
     def serialize(self, data: dict[str, Any]) -> str:

@@ -146,12 +146,16 @@ def _given(options: Options) -> Prediction | None:
 
 
 def _play(brk: Break, options: Options) -> Observation:
-    from breaks.lab.doors import MissingKey
+    from breaks.lab.doors import LIVE_SECONDS, MissingKey, require_key
     from breaks.lab.run import Asked, run
     from cassettes.replay import CorruptCassette
 
     account = None if options.via == "live" else options.account or brk.accounts[0]
     try:
+        if options.via == "live":
+            require_key()
+            said = f"asking the provider; an answer may take its time, {LIVE_SECONDS:.0f} seconds at the most"
+            click.echo(said, err=True)
         return run(Asked(brk, options.model, account, options.via, options.guard))
     except (MissingKey, CorruptCassette) as error:
         raise one_line(str(error)) from None

@@ -4,6 +4,9 @@ Through each door goes the same SDK client, and what passes is noted in the same
 The first two doors see nothing of the environment: the SDK would read a key, a base
 URL, further headers, a profile and a telemetry switch from there. Only `live` does.
 
+What a provider echoes of the key is taken out before it is noted, and the SDK's own log
+(ANTHROPIC_LOG) stays quiet: it would print an answer before the question was answered.
+
 Does not judge what comes back and never retries.
 """
 
@@ -11,12 +14,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:  # the SDK takes a second to import; `breaks list` needs none of it
     import anthropic
@@ -28,6 +33,9 @@ Via = Literal["cassette", "stand-in", "live"]
 BASE_URL = "http://stand-in.invalid"  # a name that no resolver may ever answer (RFC 2606)
 NO_KEY = "no-key-needed"
 KEY = "ANTHROPIC_API_KEY"
+LIVE_SECONDS = 120.0  # that a live provider may be silent; the SDK's own bound is ten minutes
+REMOVED = "[key removed]"
+_SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 _SDK_PREFIX = "ANTHROPIC_"
 _ENVIRONMENT = threading.Lock()
 
@@ -54,6 +62,14 @@ class Door:
     client: anthropic.Anthropic
     name: str
     exchanges: list[Exchange] = field(default_factory=list)
+    secrets: tuple[str, ...] = ()
+
+    def clean(self, value: Any) -> Any:
+        """Return a JSON value without the secrets that came back in it."""
+        try:
+            return _cleaned(value, self.secrets) if self.secrets else value
+        except RecursionError:  # nested too deep to be looked through, so nothing of it is kept
+            return type(value)()
 
 
 @contextmanager
@@ -109,28 +125,62 @@ def require_key() -> str:
     return key
 
 
+def secrets() -> tuple[str, ...]:
+    """Return what the environment holds for a live provider alone, and no screen and no file may hold."""
+    custom = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines()
+    headers = [
+        line.partition(":")[2].strip().removeprefix("Bearer ") for line in custom if _named_secret(line)
+    ]
+    named = [os.environ.get(name, "") for name in (KEY, "ANTHROPIC_AUTH_TOKEN")]
+    found = [*named, *headers, _password(os.environ.get("ANTHROPIC_BASE_URL", ""))]
+    return tuple(sorted({secret for secret in found if len(secret) > 5}, key=len, reverse=True))
+
+
+def _named_secret(line: str) -> bool:
+    return _SECRET_NAME.search(line.partition(":")[0]) is not None
+
+
+def _password(url: str) -> str:
+    try:
+        return urlsplit(url).password or ""
+    except ValueError:
+        return ""
+
+
+def _cleaned(value: Any, secrets: tuple[str, ...]) -> Any:
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, REMOVED)
+    elif isinstance(value, dict):
+        return {_cleaned(key, secrets): _cleaned(item, secrets) for key, item in value.items()}
+    elif isinstance(value, list):
+        return [_cleaned(item, secrets) for item in value]
+    return value
+
+
 def sealed(http: httpx2.Client, name: str) -> Door:
     """Put an SDK client on `http` that takes nothing from the environment."""
-    import anthropic
-
     with _no_sdk_variables():
+        import anthropic
+
         client = anthropic.Anthropic(
             api_key=NO_KEY, base_url=BASE_URL, http_client=http, max_retries=0, open_telemetry=False
         )
-    return _watched(client, http, name)
+    return _watched(http, Door(client, name))
 
 
 def live(http: httpx2.Client) -> Door:
     """Put an SDK client on `http` with the key, and if set the base URL, of the environment."""
     key = require_key()
-    import anthropic
-
-    return _watched(anthropic.Anthropic(api_key=key, http_client=http, max_retries=0), http, "live")
+    with _no_sdk_variables():  # at its import the SDK looks for ANTHROPIC_LOG
+        import anthropic
+    client = anthropic.Anthropic(api_key=key, http_client=http, max_retries=0, timeout=LIVE_SECONDS)
+    return _watched(http, Door(client, "live", secrets=secrets()))
 
 
 @contextmanager
 def _no_sdk_variables() -> Iterator[None]:
-    """Hide the SDK's variables while a client is made: some of them beat even explicit arguments.
+    """Hide the SDK's variables while it is loaded or a client is made: some beat even explicit arguments.
 
     ANTHROPIC_CUSTOM_HEADERS is merged into the default headers, whatever is passed,
     and an `Authorization` in it replaces the key.
@@ -143,21 +193,20 @@ def _no_sdk_variables() -> Iterator[None]:
             os.environ.update(hidden)
 
 
-def _watched(client: anthropic.Anthropic, http: httpx2.Client, name: str) -> Door:
-    door = Door(client, name)
-    http.event_hooks = {"response": [_noting(door.exchanges)]}
+def _watched(http: httpx2.Client, door: Door) -> Door:
+    http.event_hooks = {"response": [_noting(door)]}
     return door
 
 
-def _noting(exchanges: list[Exchange]) -> Callable[[httpx2.Response], None]:
+def _noting(door: Door) -> Callable[[httpx2.Response], None]:
     from cassettes._vcr import RESPONSE_HEADERS
 
     def note(response: httpx2.Response) -> None:
         response.read()
-        kept = {name: response.headers[name] for name in RESPONSE_HEADERS if name in response.headers}
+        kept = {n: door.clean(response.headers[n]) for n in RESPONSE_HEADERS if n in response.headers}
         url = response.request.url.copy_with(username=None, password=None, query=None)
-        request, answer = _json(response.request.content), _json(response.content)
-        exchanges.append(Exchange(request, response.status_code, answer, kept, str(url)))
+        request, answer = (door.clean(_json(body)) for body in (response.request.content, response.content))
+        door.exchanges.append(Exchange(request, response.status_code, answer, kept, door.clean(str(url))))
 
     return note
 
@@ -167,5 +216,5 @@ def _json(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except ValueError:
-        return {"unreadable": body[:500].decode("utf-8", "replace")}
+        return {"unreadable": body.decode("utf-8", "replace")[:500]}
     return value if isinstance(value, dict) else {"unreadable": value}

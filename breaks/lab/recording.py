@@ -9,15 +9,14 @@ Only `record_live()` leaves this machine.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from breaks.lab.doors import Door, live, require_key, sealed, stand_in_http
+from breaks.lab.doors import Door, live, require_key, sealed, secrets, stand_in_http
 from breaks.lab.scene import CASSETTES, Trace, cassette_path, play, steps_of
 
 if TYPE_CHECKING:
@@ -219,9 +218,11 @@ def record_live(names: Iterable[str] | None = None, progress: Progress | None = 
     """Record the named breaks, or all, from the real API; return where it and the stand-in differ.
 
     Raises `MissingKey` without a key in the environment, and `LiveStopped` when no
-    connection comes about or the key is refused.
+    connection comes about, the key is refused, or a file cannot be written; whether the
+    folder can be written is known before anything is asked.
     """
     require_key()
+    _require_folder(CASSETTES / "live")
     wanted, rows = _once_per_model(takes(names)), list[Row]()
     for number, (take, accounts) in enumerate(wanted):
         if progress:
@@ -233,8 +234,23 @@ def record_live(names: Iterable[str] | None = None, progress: Progress | None = 
                 raise LiveStopped(error.reason, rows) from None
             rows.append(Row(take.label, note=f"not recorded: {error.reason}"))
             continue
+        except OSError as error:
+            raise LiveStopped(_unwritten(take.path, error), rows) from None
         rows += [_row(Take(take.brk, take.model, account), trace) for account in accounts]
     return rows
+
+
+def _require_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise LiveStopped(f"{_unwritten(folder, error)}; nothing was asked", []) from None
+
+
+def _unwritten(path: Path, error: OSError) -> str:
+    return f"{path} cannot be written: {error.strerror or type(error).__name__}"
 
 
 def _once_per_model(wanted: Sequence[Take]) -> list[tuple[Take, tuple[str, ...]]]:
@@ -246,8 +262,8 @@ def _once_per_model(wanted: Sequence[Take]) -> list[tuple[Take, tuple[str, ...]]
 def _record_live_one(take: Take) -> Trace:
     from cassettes import record
 
-    secrets = [require_key(), os.environ.get("ANTHROPIC_AUTH_TOKEN", "")]
-    with record.open(take.path, None, secrets) as http:
+    require_key()
+    with record.open(take.path, None, secrets()) as http:
         return _play_both(take, live(http))
 
 

@@ -146,9 +146,11 @@ def play(brk: Break, steps: Steps, door: Door, model: str, guard: bool = False, 
         if cause is None and not isinstance(error.__cause__, httpx2.HTTPError):
             raise  # a fault in this process, which the SDK takes for one of the network
         trace.stop = "no recording" if cause else "no connection"
-        trace.stopped_by = str(cause or f"no answer from the provider: {error.__cause__ or error}")
+        trace.stopped_by = door.clean(
+            str(cause or f"no answer from the provider: {error.__cause__ or error}")
+        )
     trace.exchanges, trace.dispatches = door.exchanges[before:], stage.clock.rounds()
-    trace.messages = list(stage.messages)
+    trace.messages = door.clean(list(stage.messages))
     return trace
 
 
