@@ -11,7 +11,7 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]) and not os.path.samefile(".", _OWN):
     del sys.path[0]
 
-from breaks.lab.cli import main
-
 if __name__ == "__main__":
+    from breaks.lab.cli import main
+
     main()
