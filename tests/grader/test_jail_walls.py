@@ -115,9 +115,9 @@ def test_it_cannot_signal_the_grader(jail):
 def test_it_cannot_look_into_the_keeper(jail):
     """Neither the keeper's memory nor its descriptors can be opened, and it cannot be traced."""
     parent = "f'/proc/{os.getppid()}"
-    for call in (f"open, {parent}/mem', 'rb'", f"os.listdir, {parent}/fd'", f"open, {parent}/environ'"):
-        assert attempt(jail, f"lambda: open({parent}/environ').read()") == "PermissionError"
+    for call in (f"open, {parent}/mem', 'rb'", f"os.readlink, {parent}/fd/3'", f"open, {parent}/fd/3', 'rb'"):
         assert attempt(jail, call) == "PermissionError"
+    assert attempt(jail, f"lambda: open({parent}/environ').read()") == "PermissionError"
     trace = "lambda: __import__('ctypes').CDLL(None).ptrace(16, os.getppid(), 0, 0)"
     assert attempt(jail, trace) == "-1"
 
@@ -147,10 +147,8 @@ def test_disks_and_system_settings_are_out_of_reach(jail):
     """Who is root outside could write to a disk by its device, or to the kernel's settings."""
     disks = "[each for each in ('/dev/vda', '/dev/sda', '/dev/mem', '/dev/kmsg', '/dev/nvme0n1')]"
     code = TRY + f"return str([tried(open, each, 'rb') for each in {disks}])"
-    assert set(answer(jail, code).strip("[]").replace("'", "").split(", ")) <= {
-        "FileNotFoundError",
-        "PermissionError",
-    }
+    found = set(answer(jail, code).strip("[]").replace("'", "").split(", "))
+    assert found <= {"FileNotFoundError", "PermissionError"}
     for name in ("kernel/core_pattern", "vm/drop_caches"):
         found = attempt(jail, f"lambda: open('/proc/sys/{name}', 'w')")
         assert found in ("OSError", "PermissionError", "FileNotFoundError")
@@ -159,7 +157,8 @@ def test_disks_and_system_settings_are_out_of_reach(jail):
 def test_it_connects_to_the_provider_alone(jail):
     """Of all ports it reaches that of the provider and its tools."""
     with socket.create_server(("127.0.0.1", 0)) as provider, socket.create_server(("127.0.0.1", 0)) as other:
-        code = "import socket, os\nsocket.create_connection(('127.0.0.1', int(question))).close()\nreturn 'reached'"
+    found = set(answer(jail, code).strip("[]").replace("'", "").split(", "))
+    assert found <= {"FileNotFoundError", "PermissionError"}
         url = f"http://127.0.0.1:{provider.getsockname()[1]}"
         assert answer(jail, code, str(provider.getsockname()[1]), ANTHROPIC_BASE_URL=url) == "reached"
         ended = run(

@@ -116,15 +116,15 @@ def perform(entry: str, question: str, *, trusted: bool) -> int:
     except SyntaxError as error:
         print(_syntax(error, folder), file=sys.stderr)
     except SystemExit as error:
-        _trace(error, folder)
+        _trace(error)
         print(
             f"{entry}: the program was ended by SystemExit({error.code!r}) before an answer", file=sys.stderr
         )
     except KeyboardInterrupt as error:
-        _trace(error, folder)
+        _trace(error)
         return 130  # as a shell tells an interrupt
     except BaseException as error:
-        _trace(error, folder)
+        _trace(error)
     return 1
 
 
@@ -244,12 +244,17 @@ def _syntax(error: SyntaxError, folder: str) -> str:
     return f"{where}, line {error.lineno}: {error.msg} ({type(error).__name__})"
 
 
-def _trace(error: BaseException, folder: str) -> None:
-    """The traceback from the learner's first frame on."""
-    frames = error.__traceback__
-    while frames is not None and not frames.tb_frame.f_code.co_filename.startswith(folder):
-        frames = frames.tb_next
-    traceback.print_exception(type(error), error, frames or error.__traceback__, file=sys.stderr)
+def _trace(error: BaseException) -> None:
+    """The traceback without the frames of this file."""
+    told: traceback.TracebackException | None = traceback.TracebackException.from_exception(error)
+    whole = told
+    while told is not None:
+        told.stack = traceback.StackSummary.from_list(
+            [each for each in told.stack if each.filename != __file__]
+        )
+        told = told.__cause__ or told.__context__
+    if whole is not None:
+        print("".join(whole.format()), end="", file=sys.stderr)
 
 
 def settings_of(env: Mapping[str, str]) -> dict[str, str]:
