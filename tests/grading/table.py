@@ -63,18 +63,18 @@ TABLE = {
     ),
     "nothing_after_the_answer": Row(
         3,
-        ("plain_question",),
+        ("one_tool",),
         help="A turn that ends without a call is the answer; nothing is sent after it.",
     ),
     "entry_parity": Row(
         4,
-        ("two_rounds",),
+        ("parallel_tools", "two_rounds"),
         help="Each round adds exactly two entries: the turn, and one message with its results. `breaks "
         "split-results`.",
     ),
     "tool_raises": Row(
         5,
-        ("parallel_tools",),
+        ("parallel_tools", "two_rounds"),
         help="A tool that raises still owes its result: `is_error: true` under the call's id. `breaks "
         "missing-result`.",
     ),
@@ -85,7 +85,7 @@ TABLE = {
     ),
     "tool_returns_nothing": Row(
         3,
-        ("parallel_tools",),
+        ("parallel_tools", "two_rounds"),
         help="An empty output is a result too: drop the content if you like, never the block.",
     ),
     "secret_in_exception": Row(
@@ -132,21 +132,21 @@ TABLE = {
     ),
     "interrupted_and_resumed": Row(
         5,
-        ("two_rounds", "thinking_goes_back", "optional_fields"),
+        ("parallel_tools", "two_rounds", "thinking_goes_back", "optional_fields"),
         "resume",
         "Write the turn down before its tools run; on resume, answer what is open: `breaks rewritten-turn "
         "--variant reloaded` and `breaks orphaned-result`.",
     ),
     "killed_and_resumed": Row(
         6,
-        ("two_rounds", "thinking_goes_back", "optional_fields"),
+        ("parallel_tools", "two_rounds", "thinking_goes_back", "optional_fields"),
         "resume",
         "Write the turn down the moment it is there, before its tools run, and the results before the "
         "next request.",
     ),
     "small_budget": Row(
         5,
-        ("results_after_last_call",),
+        ("results_after_last_call", "bounded_turns"),
         "budget",
         "Count the list before each call; take out the oldest pairs, a turn together with its results.",
     ),

@@ -10,7 +10,7 @@ def test_plain_question(play):
 
 
 def test_one_tool(play):
-    """A tool is run with the call's own input, its result goes back under the call's id, and the answer comes."""
+    """A tool is run with the call's input, its result goes back under the call's id, the answer comes."""
     tape = play(worlds.single)
     tape.answered()
 

@@ -25,6 +25,6 @@ def test_thinking_goes_back(play):
 
 def test_entry_parity(play):
     """Each round adds two entries to the list: the model's turn, and one message with its results."""
-    tape = play(worlds.two_rounds)
+    tape = play(worlds.mixed)
     tape.parity()
     tape.answered()

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from breaks.lab import shown_by
-from breaks.lab.grading.failure import Failure, Undecided, counted, quoted
+from breaks.lab.grading.failure import Failure, Undecided, as_json, counted, quoted
 from breaks.lab.grading.log import Asked, ToolRun
+from breaks.lab.outline import safe
 from breaks.lab.owed import Loss, losses
 from breaks.lab.parts import blocks_of
 from cassettes.stand_in import rulebook
@@ -132,10 +133,12 @@ class Course:
         if not self.asked:
             end = self.ends[-1] if self.ends else None
             how = f" The loop {self._told(end)}." if end else ""
+            if self.desk.threaded:
+                how = " The list has to be sent each time; the provider was asked to keep it (`thread`)."
             raise Failure(f"No request for a reply reached the provider (POST /v1/messages).{how}")
         first = self.asked[0].request
         said = " ".join(text for m in self.asked[0].messages for text in _user_texts(m))
-        if " ".join(self.world.question.split()) not in " ".join(said.split()):
+        if not self.asks(self.asked[0]):
             raise Failure(
                 f"The question has to be in the user's message of the first request, as it was given. There "
                 f"was {quoted(said) if said else 'no text of a user'}."
@@ -144,6 +147,11 @@ class Course:
         given = {t.get("name"): t for t in listed if isinstance(t, dict)} if isinstance(listed, list) else {}
         for definition in self.world.definitions:
             _defined(definition, given)
+
+    def asks(self, each: Asked) -> bool:
+        """Whether the question stands in a request, in the words of the user."""
+        said = " ".join(text for message in each.messages for text in _user_texts(message))
+        return " ".join(self.world.question.split()) in " ".join(said.split())
 
     def accepted(self) -> None:
         """The provider refused none of the requests of the conversation."""
@@ -178,9 +186,9 @@ class Course:
             raise Undecided(f"the scripted model did not ask for {item.tool}")
         if not any(run.name == item.tool and same(run.input, item.input) for run in self.runs):
             came = [run.input for run in self.runs if run.name == item.tool]
-            what = f"it was run with {quoted(came[-1])}" if came else "it was never run"
+            what = f"it was run with {as_json(came[-1])}" if came else "it was never run"
             raise Failure(
-                f"The model called {item.tool} with {quoted(item.text)} (reply to request "
+                f"The model called {item.tool} with {as_json(item.input)} (reply to request "
                 f"{minted[0][0].n}); {what}."
             )
         results = [block for _, c in minted if (block := self.result_of(str(c.get("id")))) is not None]
@@ -280,8 +288,11 @@ class Course:
 
     def _owed(self, loss: Loss) -> str:
         n = self.conversation[loss.exchange].n
-        said = f"{loss.kind}, {quoted(loss.what, 240)}"
-        return f"Request {n}, {loss.path}: what was returned, or is owed, is not there as it was: {said}."
+        said = safe(loss.what if len(loss.what) <= 300 else f"{loss.what[:300]}…")
+        return (
+            f"Request {n}, {loss.path} ({loss.kind}): {said}. Each later request holds every turn as it "
+            "was returned, and the results of its calls together in the message after it."
+        )
 
     def _newest(self) -> str:
         return f"request {self.asked[-1].n}" if self.asked else "no request"

@@ -5,6 +5,7 @@ Not here: what is judged.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from breaks.lab.outline import safe
@@ -27,6 +28,12 @@ def quoted(text: Any, most: int = 90) -> str:
     """Return a text from outside in quotes: one line, shortened, nothing in it that acts on a terminal."""
     said = " ".join(str(text)[: 4 * most].split())
     return f'"{safe(said[:most])}…"' if len(said) > most else f'"{safe(said)}"'
+
+
+def as_json(value: Any, most: int = 160) -> str:
+    """Return a JSON value from outside as one line, shortened."""
+    said = json.dumps(value, ensure_ascii=False)
+    return safe(said if len(said) <= most else f"{said[:most]}…")
 
 
 def counted(number: int, thing: str) -> str:

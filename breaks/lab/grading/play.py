@@ -64,11 +64,12 @@ class Ground(Protocol):
 class Player:
     """`play(world, **stage)` of one check: the loop runs to its end, and the tape is returned.
 
-    `rng` decides the world and everything else that is random. The tapes are kept in `tapes`.
+    `rng` decides the world and everything else that is random. `pace` shortens or lengthens the seconds that
+    a start may take. The tapes are kept in `tapes`.
     """
 
-    def __init__(self, ground: Ground, board: Switchboard, url: str, rng: Random) -> None:
-        self._ground, self._board, self._url, self._rng = ground, board, url, rng
+    def __init__(self, ground: Ground, board: Switchboard, url: str, rng: Random, pace: float = 1.0) -> None:
+        self._ground, self._board, self._url, self._rng, self._pace = ground, board, url, rng, pace
         self.tapes: list[Tape] = []
 
     def __call__(self, make: Callable[[Random], World], **stage: Any) -> Tape:
@@ -108,7 +109,7 @@ class Player:
 
     def _one(self, desk: Desk, running: Running) -> tuple[Ended, str]:
         """One start to its end; and what was done to it, if anything was."""
-        told, until, release = "", time.monotonic() + desk.stage.wall, 0.0
+        told, until, release = "", time.monotonic() + desk.stage.wall * self._pace, 0.0
         while True:
             ended = running.wait(TICK)
             signal = _signal(desk)

@@ -34,8 +34,8 @@ class Grading:
     """One grading run: the submission's jail, the server, and the state of each check so far.
 
     `job`: `seed`, and if given `only` (names of checks), `hide` (folders the loop may not see), `log` (a
-    folder for the tapes). `tell` is given `{"isolation": ...}` once, then one report per check. `ground`
-    and `url`: another place to start loops in, instead of a jail and a server.
+    folder for the tapes), `pace` (a factor on the time limits). `tell` is given `{"isolation": ...}` once,
+    then one report per check. `ground` and `board`: another place to start loops in than a jail and a server.
     """
 
     def __init__(
@@ -49,6 +49,8 @@ class Grading:
         self.seed = int(job["seed"])
         self.only, self.hide = set(job.get("only") or ()), [Path(each) for each in job.get("hide") or ()]
         self.log = Path(job["log"]) if job.get("log") else None
+        self.user = str(job.get("user") or "")
+        self._pace = float(job.get("pace") or 1.0)
         self.states: dict[str, State] = {}
         self.messages: dict[str, str] = {}
         self.table: Mapping[str, Any] = bundled.table().TABLE
@@ -59,7 +61,8 @@ class Grading:
 
     def player(self, check: str) -> Player:
         """What plays a check; its world hangs on the seed and the name alone."""
-        return Player(self._place(), self._board, self._url, Random(f"{self.seed}/{check}"))
+        rng = Random(f"{self.seed}/{check}")
+        return Player(self._place(), self._board, self._url, rng, self._pace)
 
     def close(self) -> None:
         """End the server and the jail."""
@@ -96,7 +99,7 @@ class Grading:
             from breaks.lab.grading.jail import Jail
             from cassettes.stand_in.serve import Server
 
-            jail = self._open.enter_context(Jail(self._submission, hide=self.hide))
+            jail = self._open.enter_context(Jail(self._submission, hide=self.hide, user=self.user))
             self._url = self._open.enter_context(Server(self._board.play)).url
             self._ground = jail
             self._tell({"isolation": jail.isolation})

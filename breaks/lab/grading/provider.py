@@ -24,10 +24,10 @@ from breaks.lab.grading.log import Asked, ToolRun, plain
 from breaks.lab.grading.world import World
 from cassettes.stand_in.answer import answer, edge
 from cassettes.stand_in.faults import Case, Fault, Played
-from cassettes.stand_in.message import Request, Response, Settings
+from cassettes.stand_in.message import DEFAULT_MODEL, Request, Response, Settings
 from cassettes.stand_in.plan import lookup
 from cassettes.stand_in.profiles import resolve
-from cassettes.stand_in.reply import made_id, seed_of
+from cassettes.stand_in.reply import error, made_id, seed_of
 from cassettes.stand_in.sse import stream
 
 Trouble = Literal["raises", "hangs", "nothing", "kill", "interrupt", ""]
@@ -37,6 +37,7 @@ MOST_EVENTS = 2_000  # requests of any kind
 LARGEST = 4 * 1024 * 1024  # bytes of a request; no check has use for more
 ROOM = 4_096  # tokens that a reply may have at least, whatever the loop allows it
 PATIENCE = 30.0  # seconds that a held request waits for the grader to act
+NO_THREADS = "thread: no list is kept here; send the whole message list with each request"
 SAMPLING = ("temperature", "top_p", "top_k", "tool_choice")
 
 
@@ -46,10 +47,10 @@ class Stage:
 
     `faults`: by the number of the request for a reply, from 1; or a function of that number. `trouble`: what
     happens at the first, second, ... run of a troubled tool. `cut_call`: the number of the accepted reply
-    that ends at `max_tokens` in its last call. `thinks`: the model thinks even if it was not asked to.
-    `extras`: blocks carry an optional field that no client knows. `kills`: the start of the loop (from 1)
-    that is killed, and at which of its requests. `most`: requests for a reply that are borne. `wall`: seconds
-    that a start may take. `ends`: whether the model comes to an end.
+    that ends at `max_tokens` in its last call. `thinks`: the model thinks even if it was not asked to;
+    without it, it does so only if it was. `extras`: blocks carry an optional field that no client knows.
+    `kills`: the start of the loop (from 1) that is killed, and at which of its requests. `most`: requests for
+    a reply that are borne. `wall`: seconds that a start may take.
     """
 
     faults: Mapping[int, Fault] | Callable[[int], Fault | None] = field(default_factory=dict)
@@ -80,6 +81,7 @@ class Desk:
         self.runs: list[ToolRun] = []
         self.bodies: list[tuple[int, bytes]] = []  # every body to the provider, with its place in the order
         self.fetched = 0  # how often the tool definitions were fetched
+        self.threaded = 0  # requests that wanted the provider to keep the list
         self.strays: list[str] = []  # requests that nobody answers
         self.signals: queue.SimpleQueue[Signal] = queue.SimpleQueue()
         self.acted = Event()
@@ -100,6 +102,9 @@ class Desk:
         if len(request.body) > LARGEST:
             return Played(edge(self._settings))
         if path == "/v1/messages" and request.method == "POST":
+            if isinstance(plain(request.body).get("thread"), dict):
+                self.threaded += 1
+                return Played(_no_threads(request))
             return self._reply(request, event)
         if path.startswith("/v1/"):
             self._note_body(event, request)
@@ -174,8 +179,7 @@ class Desk:
         if isinstance(adapted.get("tool_choice"), dict):
             choice = adapted["tool_choice"]
             adapted["tool_choice"] = {k: v for k, v in choice.items() if k != "disable_parallel_tool_use"}
-        if self.stage.thinks:
-            adapted = _thinking(adapted)
+        adapted = _thinking(adapted) if self.stage.thinks else _quiet(adapted)
         room = adapted.get("max_tokens")
         if isinstance(room, int) and not isinstance(room, bool) and room > 0:
             adapted["max_tokens"] = _room(adapted, room)
@@ -270,6 +274,18 @@ class Switchboard:
         return desk.play(replace(request, path=f"/{rest}"))
 
 
+def _no_threads(request: Request) -> Response:
+    """The refusal of a request whose list the provider is to keep; SDKs send the whole list then.
+
+    The list on the wire is what is graded. The code, and what a client does then, are as in the SDK's
+    `lib/threads` (2.14.0, read 2026-11-30); the sentence is the kit's own.
+    """
+    body = error("invalid_request_error", NO_THREADS, made_id("req", seed_of(request.body.hex())))
+    body["error"]["details"] = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    headers = {"content-type": "application/json", "x-should-retry": "false"}
+    return Response(400, headers, json.dumps(body).encode("ascii"))
+
+
 def _thinking(body: dict[str, Any]) -> dict[str, Any]:
     """The request of a loop that asks for thinking, as far as its model can."""
     asked = body.get("thinking")
@@ -280,6 +296,14 @@ def _thinking(body: dict[str, Any]) -> dict[str, Any]:
     if profile is None or not profile.served or profile.adaptive:
         return {**bare, "thinking": {"type": "adaptive"}}
     return {**bare, "thinking": {"type": "enabled", "budget_tokens": 1024}}
+
+
+def _quiet(body: dict[str, Any]) -> dict[str, Any]:
+    """The request of a loop that does not ask for thinking: a model that thinks by default does not do it."""
+    profile = resolve(body.get("model")) or resolve(DEFAULT_MODEL)
+    if "thinking" in body or profile is None or not profile.can_disable:
+        return body
+    return {**body, "thinking": {"type": "disabled"}}
 
 
 def _room(body: Mapping[str, Any], asked: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from breaks.lab.grading import contract
 from breaks.lab.grading.course import Course, part_of
-from breaks.lab.grading.failure import Failure, Undecided, counted, quoted
+from breaks.lab.grading.failure import Failure, Undecided, as_json, counted, quoted
 from breaks.lab.grading.log import Asked
 from breaks.lab.parts import assistant_turns, blocks_of
 from cassettes.stand_in.memory import result_text
@@ -154,7 +154,7 @@ class Tape(Course):
                 if run.at > each.at and (later is None or run.at < later):
                     raise Failure(
                         f"The reply to request {each.n} broke off in its middle, so its calls may be half "
-                        f"of what was meant and are not run. {run.name} was run with {quoted(run.input)}."
+                        f"of what was meant and are not run. {run.name} was run with {as_json(run.input)}."
                     )
 
     def _not_sent(self, broken: Asked, ident: str) -> None:
@@ -183,7 +183,7 @@ class Tape(Course):
             if run.name == call.get("name") and near:
                 raise Failure(
                     f"The reply to request {cut.n} stopped with max_tokens inside a call of {run.name}: "
-                    f"its input is not whole, and the call is not run. It was run with {quoted(run.input)}."
+                    f"its input is not whole, and the call is not run. It was run with {as_json(run.input)}."
                 )
         self.accepted()
         self.ended(status=False)
@@ -216,6 +216,11 @@ class Tape(Course):
                 )
             if not each.fault and 400 <= each.status < 500:
                 raise Failure(self.refusal(each))
+            if not self.asks(each):
+                raise Failure(
+                    f"Whatever is taken out, the question stays. It is not in request {each.n} any more "
+                    f"({counted(len(each.messages), 'message')})."
+                )
         if len(self.asked) > contract.MAX_CALLS:
             raise Failure(f"The loop has to end after {contract.MAX_CALLS} requests for a reply at the most.")
         self.ended(status=False)

@@ -223,10 +223,9 @@ def ghost(rng: Random) -> World:
     )
 
 
-def two_rounds(rng: Random) -> World:
-    """A first turn of two lookups, and a second one whose input only the first can tell."""
-    make = _Maker(rng)
-    ident, nouns, tools, items = _side_by_side(make, 2)
+def _then(make: _Maker, count: int) -> World:
+    """A first turn of `count` lookups, and a second one whose input only the first tool can tell."""
+    ident, nouns, tools, items = _side_by_side(make, count)
     noun, name, prefix, fact = make.nouns.pop(), make.param(), make.prefixes.pop(), make.fact()
     later, tool_name = make.ident(prefix), make.tool_name(noun)
     first = tools[0].outputs[items[0]]
@@ -238,6 +237,16 @@ def two_rounds(rng: Random) -> World:
     served = tuple(make.mixed([*tools, second, _decoy(make)]))
     question = _asking(make, make.mixed([*nouns, noun]), ident)
     return World(question, served, (tuple(items), (item,)), troubled=(tool_name,))
+
+
+def two_rounds(rng: Random) -> World:
+    """One lookup, and a second one whose input only the first can tell."""
+    return _then(_Maker(rng), 1)
+
+
+def mixed(rng: Random) -> World:
+    """Two lookups of one turn, and a third one whose input only one of them can tell."""
+    return _then(_Maker(rng), 2)
 
 
 def _chain(rng: Random, length: int, padding: int = 0) -> World:
