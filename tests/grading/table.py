@@ -142,7 +142,7 @@ TABLE = {
         ("parallel_tools", "two_rounds", "thinking_goes_back", "optional_fields"),
         "resume",
         "Write the turn down the moment it is there, before its tools run, and the results before the "
-        "next request.",
+        "next request; each as one piece of JSON, nothing cut and nothing left out: `breaks cut-signature`.",
     ),
     "small_budget": Row(
         5,
