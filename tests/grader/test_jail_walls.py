@@ -154,19 +154,21 @@ def test_disks_and_system_settings_are_out_of_reach(jail):
         assert found in ("OSError", "PermissionError", "FileNotFoundError")
 
 
+CONNECT = """
+import socket
+def solve(client, question, tools):
+    socket.create_connection(("127.0.0.1", int(question))).close()
+    return "reached"
+"""
+
+
 def test_it_connects_to_the_provider_alone(jail):
     """Of all ports it reaches that of the provider and its tools."""
     with socket.create_server(("127.0.0.1", 0)) as provider, socket.create_server(("127.0.0.1", 0)) as other:
-    found = set(answer(jail, code).strip("[]").replace("'", "").split(", "))
-    assert found <= {"FileNotFoundError", "PermissionError"}
-        url = f"http://127.0.0.1:{provider.getsockname()[1]}"
-        assert answer(jail, code, str(provider.getsockname()[1]), ANTHROPIC_BASE_URL=url) == "reached"
-        ended = run(
-            jail,
-            "def solve(client, question, tools):\n    " + code.replace("\n", "\n    "),
-            str(other.getsockname()[1]),
-            ANTHROPIC_BASE_URL=url,
-        )
+        allowed, forbidden = (str(each.getsockname()[1]) for each in (provider, other))
+        url = f"http://127.0.0.1:{allowed}"
+        assert run(jail, CONNECT, allowed, ANTHROPIC_BASE_URL=url).stdout == b"reached"
+        ended = run(jail, CONNECT, forbidden, ANTHROPIC_BASE_URL=url)
     assert b"PermissionError" in ended.stderr
 
 
