@@ -345,7 +345,7 @@ def test_nothing_is_remembered_between_requests() -> None:
 
 
 def test_a_chain_of_cursors_is_followed_past_any_sensible_bound() -> None:
-    """A tool that always names a next page is asked again and again: bounding the turns is the loop's part."""
+    """A tool that always names a next page is asked for ever: bounding the turns is the loop's part."""
     cursor = {"type": "string", "pattern": "^cur_[0-9]+$"}
     pages = [tool("read_page", "One page of the log, and the cursor of the next page.", cursor=cursor)]
 
