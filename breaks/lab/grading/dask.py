@@ -61,11 +61,13 @@ def _connect(address: str) -> Any:
 def _same_version(client: Any) -> None:
     """Raise `ClusterError` where a worker lacks the kit, has another version of it, or there is none."""
     try:
+        client.wait_for_workers(1, timeout=CONNECT)
+    except TimeoutError:
+        raise ClusterError("the cluster has no worker") from None
+    try:
         found = client.run(version, on_error="return")
     except Exception as error:
         raise ClusterError(f"the workers cannot be asked: {type(error).__name__}: {error}") from None
-    if not found:
-        raise ClusterError("the cluster has no worker")
     for worker, theirs in found.items():
         if isinstance(theirs, Exception):
             raise ClusterError(f"the worker {worker} has no break-the-loop: {theirs}")
@@ -96,7 +98,7 @@ def _results(
             going[client.submit(_grade, topic, place, submission, seed, more, key=key, pure=False)] = place
         seen = time.monotonic()
         while going:
-            for future, reason in _ready(going, starts).items():
+            for future, reason in _ready(client, going, starts).items():
                 place = going.pop(future)
                 yield place, _result(future, submissions[place].name, seed, reason)
                 client.cancel([future])
@@ -109,12 +111,12 @@ def _results(
         _leave(client, topic, list(going))
 
 
-def _ready(going: dict[Any, int], starts: Counter[int]) -> dict[Any, str]:
+def _ready(client: Any, going: dict[Any, int], starts: Counter[int]) -> dict[Any, str]:
     """Wait a moment; return what is done, and with a reason what was started too often."""
     import distributed
 
     wait: Any = distributed.wait
-    with suppress(TimeoutError, CancelledError):
+    with suppress(TimeoutError, CancelledError), client.as_current():
         wait(list(going), timeout=TICK, return_when="FIRST_COMPLETED")
     lost = {future: f"{LOST} {RETRIES + 1} times" for future, n in going.items() if starts[n] > RETRIES + 1}
     return {**lost, **{future: "" for future in going if future.done()}}
