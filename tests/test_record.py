@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import anthropic
@@ -170,3 +171,17 @@ def test_secrets_and_account_ids_are_taken_out_of_bodies(tmp_path: Path) -> None
     assert "KEY-1" not in text
     assert "0f0f0f0f" not in text
     assert "[key removed]" in text
+
+
+def test_what_a_killed_writer_left_is_swept_away(tmp_path: Path) -> None:
+    """A file half written long ago goes at the next recording; one being written stays, as do others."""
+    path = tmp_path / "tape.yaml"
+    old, new, other = (
+        tmp_path / f".{name}.tmp" for name in ("tape.yaml.abc", "tape.yaml.def", "else.yaml.abc")
+    )
+    for left in (old, new, other):
+        left.write_text("half")
+    for left in (old, other):
+        os.utime(left, (1, 1))
+    _record_one(path, _provider())
+    assert sorted(tmp_path.iterdir()) == sorted([path, new, other])

@@ -1,7 +1,8 @@
 """Attempts: one JSON line each in `.break/attempts.jsonl` of the working folder, and their sum.
 
 The file is only ever appended to, one `write()` per attempt, so two runs at once do not
-mix their lines. A folder that cannot be written to is said, and nothing stops for it.
+mix their lines. A folder that cannot be written to, or a pipe in the file's place, is said,
+and nothing stops for it.
 
 Does not decide what an attempt is worth and sends nothing anywhere.
 """
@@ -9,14 +10,17 @@ Does not decide what an attempt is worth and sends nothing anywhere.
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from breaks.lab.outline import safe
 from breaks.lab.sheet import cell
 
 if TYPE_CHECKING:
@@ -81,14 +85,26 @@ def keep(line: dict[str, Any], where: Path = WHERE) -> str | None:
     data = (json.dumps(line, ensure_ascii=False) + "\n").encode()
     try:
         where.parent.mkdir(exist_ok=True)
-        handle = os.open(where, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        handle = os.open(where, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o644)
         try:
+            _require_file(handle)
             os.write(handle, (b"\n" if _torn(where) else b"") + data)
         finally:
             os.close(handle)
     except OSError as error:
-        return f"attempt not kept: {error.strerror or error}: {where}"
+        return f"attempt not kept: {_why(error, where)}"
     return None
+
+
+def _require_file(handle: int) -> None:
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        raise OSError(errno.ENXIO, "")
+
+
+def _why(error: OSError, where: Path) -> str:
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return f"{where.parent} is not a folder"
+    return f"{where} is not a file" if error.errno == errno.ENXIO else f"{error.strerror or error}: {where}"
 
 
 def _torn(where: Path) -> bool:
@@ -101,22 +117,27 @@ def _torn(where: Path) -> bool:
 
 
 def read(where: Path = WHERE) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the attempts in order, and a note for each line that is no attempt."""
+    """Return the attempts in order, and a note if there are lines that are none."""
     try:
-        lines = where.read_bytes().split(b"\n")
+        lines = _lines(where)
     except FileNotFoundError:
         return [], []
     except OSError as error:
-        return [], [f"attempts not read: {error.strerror or error}: {where}"]
-    found, notes = [], []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            attempt = _attempt(line)
-            if attempt is None:
-                notes.append(f"line {number} of {where} is no attempt, skipped")
-            else:
-                found.append(attempt)
-    return found, notes
+        return [], [f"attempts not read: {_why(error, where)}"]
+    pairs = [(number, _attempt(line)) for number, line in enumerate(lines, 1) if line.strip()]
+    bad = [number for number, attempt in pairs if attempt is None]
+    found = [attempt for _, attempt in pairs if attempt is not None]
+    if not bad:
+        return found, []
+    more = f", nor are {len(bad) - 1} more" if len(bad) > 1 else ""
+    return found, [f"line {bad[0]} of {where} is no attempt{more}: skipped"]
+
+
+def _lines(where: Path) -> list[bytes]:
+    handle = os.open(where, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for somebody to write
+    with open(handle, "rb") as file:
+        _require_file(handle)
+        return file.read().split(b"\n")
 
 
 def _attempt(line: bytes) -> dict[str, Any] | None:
@@ -158,5 +179,6 @@ def to_csv(summaries: Iterable[Summary]) -> str:
     table = csv.writer(out, lineterminator="\n")
     table.writerow(COLUMNS)
     for summary in summaries:
-        table.writerow([cell(value) for value in summary.to_json().values()])
+        values = summary.to_json().values()
+        table.writerow([cell(safe(value) if isinstance(value, str) else value) for value in values])
     return out.getvalue()

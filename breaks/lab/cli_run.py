@@ -6,6 +6,7 @@ Loads the SDK only once a break really runs. Does not decide a verdict.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,7 @@ def _account_option(name: str) -> Callable[[Any], Any]:
 def run_break(name: str, options: Options) -> int:
     """Run a break and show what was observed; return the exit status."""
     brk = find(name, options.variant)
+    _require_model(options.model)
     given = _given(options)
     seen = _play(brk, options)
     if not options.as_json:
@@ -122,21 +124,29 @@ def find(name: str, variant: str) -> Break:
         if each.variant == variant:
             return each
     known = ", ".join(each.variant for each in of_name if each.variant) or "none"
-    raise click.UsageError(f"{name} has no variant {variant!r}; variants: {known}")
+    raise click.UsageError(f"{name} has no variant {variant[:40]!r}; variants: {known}")
+
+
+def _require_model(model: str) -> None:
+    """Raise a usage error for what can be no model's id: it becomes part of a file name and of a request."""
+    if not re.fullmatch(r"[\w.:@/-]{1,200}", model, re.ASCII):
+        raise click.UsageError(f"{model[:60]!r} is no model's id")
 
 
 def _given(options: Options) -> Prediction | None:
     """Return the prediction of the options, as far as it can be read before the run."""
-    from breaks.lab.predict import Prediction, parse_rule
+    from breaks.lab.predict import CHOICES, Prediction, is_number, parse_rule
 
     word = options.predict
     if options.rule is None:
         return Prediction(word) if word else None
     if word not in (None, "refused"):
         raise click.UsageError(f"--rule names a refusal, and --predict says {word}")
-    if options.rule.strip().isdigit():
+    if is_number(options.rule.strip()):
         if options.seed is None:
             raise click.UsageError("--rule with a number needs --seed: the order is drawn anew for each run")
+        if not 1 <= int(options.rule.strip()[:9]) <= CHOICES:
+            raise click.UsageError(f"--rule: there is no sentence of that number; there are {CHOICES}")
         return Prediction("refused")
     try:
         choice = parse_rule(options.rule)
@@ -175,9 +185,9 @@ def one_line(message: str) -> OneLine:
 
 
 def _prediction(seen: Observation, options: Options, given: Prediction | None) -> Prediction | None:
-    from breaks.lab.predict import Prediction, ask, parse_rule
+    from breaks.lab.predict import Prediction, ask, is_number, parse_rule
 
-    if options.rule is not None and options.rule.strip().isdigit():
+    if options.rule is not None and is_number(options.rule.strip()):
         try:
             choice = parse_rule(options.rule, _offer(seen, options.seed))
         except ValueError as error:

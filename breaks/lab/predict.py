@@ -127,18 +127,24 @@ def _distinct(rules: Sequence[Any], right: str | None) -> list[Any]:
 def parse_rule(given: str, offered: Sequence[Choice] | None = None) -> Choice:
     """Understand a rule id, its slug, or the number of an offered sentence; `ValueError` says why not."""
     given = given.strip()
-    if given.isdigit():
+    if is_number(given):
         if not offered:
             raise ValueError(
                 "a number needs --seed, since the order of the sentences is drawn anew for each run"
             )
-        if not 1 <= int(given) <= len(offered):
-            raise ValueError(f"there is no sentence number {given}; there are {len(offered)}")
-        return offered[int(given) - 1]
+        number = int(given[:9])
+        if not 1 <= number <= len(offered):
+            raise ValueError(f"there is no sentence number {given[:9]}; there are {len(offered)}")
+        return offered[number - 1]
     for rule in _rules():
         if given.lower() in {rule.id.lower(), rule.slug.lower()}:
             return Choice(rule.id, sentence_of(rule))
-    raise ValueError(f"no rule {given!r}: an id such as A1, or its name")
+    raise ValueError(f"no rule {given[:40]!r}: an id such as A1, or its name")
+
+
+def is_number(given: str) -> bool:
+    """Tell whether a text is a number of the plain digits; other digits of Unicode are none here."""
+    return given.isascii() and given.isdigit()
 
 
 def ask(
@@ -169,7 +175,7 @@ def ask(
 
 def _numbered(answer: str, offered: list[Choice]) -> Choice | None:
     try:
-        return parse_rule(answer, offered) if answer.strip().isdigit() else None
+        return parse_rule(answer, offered) if is_number(answer.strip()) else None
     except ValueError:
         return None
 

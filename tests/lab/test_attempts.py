@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,13 +47,43 @@ def test_unwritable_folder_is_said(tmp_path: Path) -> None:
 
 
 def test_damaged_lines_are_skipped_with_a_note(tmp_path: Path) -> None:
-    """A line that is no attempt is named by its number; the others count."""
+    """The first line that is no attempt is named by its number, the others counted, in one line."""
     where = tmp_path / "attempts.jsonl"
     good = json.dumps(attempt())
     where.write_bytes(f'{good}\n{{"name": 3}}\n\xff\n[]\n'.encode("latin-1") + good[:20].encode())
     found, notes = read(where)
     assert found == [attempt()]
-    assert [note.split()[1] for note in notes] == ["2", "3", "4", "5"]
+    assert notes == [f"line 2 of {where} is no attempt, nor are 3 more: skipped"]
+
+
+def test_thousands_of_damaged_lines_are_one_note(tmp_path: Path) -> None:
+    """A file of nothing but noise is told in one line, and a single bad line too."""
+    where = tmp_path / "attempts.jsonl"
+    where.write_text("noise\n" * 20_000)
+    assert read(where) == ([], [f"line 1 of {where} is no attempt, nor are 19999 more: skipped"])
+    where.write_text("noise\n")
+    assert read(where)[1] == [f"line 1 of {where} is no attempt: skipped"]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_no_file_is_said_and_waits_for_nobody(make: Callable[[Path], None], tmp_path: Path) -> None:
+    """A pipe or a folder in the place of the file: one note each way, at once."""
+    where = tmp_path / "attempts.jsonl"
+    make(where)
+    found, notes = read(where)
+    trouble = keep(attempt(), where)
+    assert (found, len(notes)) == ([], 1)
+    assert notes[0].startswith("attempts not read: ")
+    assert str(trouble).startswith("attempt not kept: ")
+    assert all("\n" not in text for text in (notes[0], str(trouble)))
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    """Reading and keeping both say that `.break` is not a folder."""
+    where = tmp_path / ".break" / "attempts.jsonl"
+    where.parent.write_text("a file")
+    assert keep(attempt(), where) == f"attempt not kept: {where.parent} is not a folder"
+    assert read(where) == ([], [f"attempts not read: {where.parent} is not a folder"])
 
 
 def test_torn_last_line_does_not_swallow_the_next(tmp_path: Path) -> None:
@@ -102,6 +135,18 @@ def test_csv_has_a_header_and_no_formulas() -> None:
     rows = list(csv.reader(io.StringIO(to_csv(summarize([attempt("=cmd()", predicted=None)])))))
     assert rows[0][:3] == ["name", "variant", "attempts"]
     assert rows[1][:4] == ["'=cmd()", "", "1", ""]
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[2Jx", "\tx", "\r=1+1", "x\ny", "\x00", "\u202ex", " =1", "@x", "+x", "-x|y"]
+)
+def test_csv_holds_no_raw_control_characters(name: str) -> None:
+    """Whatever stands in the file, the table is printable, one line a row, and runs nothing."""
+    told = to_csv(summarize([attempt(name, predicted=f"{name}", verdict=name)]))
+    assert len(told.splitlines()) == 2
+    assert told.replace("\n", "").isprintable()
+    for text in next(csv.reader(told.splitlines()[1:])):
+        assert text.lstrip()[:1] not in tuple("=+-@")
 
 
 @given(st.binary(max_size=200))
