@@ -54,6 +54,8 @@ def _docstring(brk: Break, task: str, command: str = "") -> str:
 def read(path: Path, step: str) -> bytes:
     """Return the bytes of a repaired file. Raises `ExerciseError` where there is no such step to judge."""
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise ExerciseError(f"{path} is no file")
         with path.open("rb") as file:
             source = file.read(LONGEST + 1)
     except FileNotFoundError:

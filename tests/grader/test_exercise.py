@@ -204,7 +204,14 @@ def test_a_folder_in_the_place_of_the_file(capsys: pytest.CaptureFixture[str]) -
     refused(capsys, "fix", "cut-signature", "--force")
     assert [path.name for path in Path("exercises").iterdir()] == ["cut_signature.py"]
     assert Path("exercises/cut_signature.py/within").is_dir()
-    assert "cut_signature.py" in refused(capsys, "verify", "cut-signature")
+    assert "cut_signature.py is no file" in refused(capsys, "verify", "cut-signature")
+
+
+def test_a_pipe_in_the_place_of_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """A pipe that nobody writes to is not waited for."""
+    Path("exercises").mkdir()
+    os.mkfifo("exercises/cut_signature.py")
+    assert "is no file" in refused(capsys, "verify", "cut-signature")
 
 
 @pytest.mark.parametrize("command", ["fix", "verify"])
