@@ -182,6 +182,7 @@ class Course:
         fact = self.world.facts[item]
         minted = [(each, c) for each, c in self.calls if lookup(str(c.get("name")), c.get("input")) == item]
         if not minted:
+            self._nothing_forged()
             self.nothing_lost()
             raise Undecided(f"the scripted model did not ask for {item.tool}")
         if not any(run.name == item.tool and same(run.input, item.input) for run in self.runs):
@@ -209,6 +210,18 @@ class Course:
                 )
             self.nothing_lost()
             raise Undecided(f"the scripted model did not use what {item.tool} returned")
+
+    def _nothing_forged(self) -> None:
+        """No call stands in a request that no reply had."""
+        made = {call.get("id") for _, call in self.calls}
+        for each in self.conversation:
+            for i, message in enumerate(each.messages):
+                for block in blocks_of(message.get("content") if isinstance(message, dict) else None):
+                    if block.get("type") == "tool_use" and block.get("id") not in made:
+                        raise Failure(
+                            f"Request {each.n}, messages[{i}], holds a call that the model never made, of "
+                            f"{quoted(block.get('name'))}. What a tool tells counts only if the model asked for it."
+                        )
 
     # -- what goes back
 

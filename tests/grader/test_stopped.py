@@ -1,0 +1,132 @@
+"""Loops that are stopped and started again, each in a process: what passes, and what each mistake fails."""
+
+from contextlib import contextmanager
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+
+from breaks.lab.grading import bundled
+from breaks.lab.grading.jail import Jail
+from breaks.lab.grading.play import Player
+from breaks.lab.grading.plugin import _judged
+from breaks.lab.grading.provider import Switchboard
+from cassettes.stand_in.serve import Server
+from tests.grader import inside
+from tests.grader.jailed import ANY
+
+GOOD = (bundled.folder() / "samples" / "good.py").read_text("utf-8")
+LOAD = "def load(log):\n"
+SAVE = "            file.write(json.dumps(message) + "
+OPEN = "    if calls:\n        text = "
+TURN = 'keep(messages, log, {"role": "assistant", "content": content})'
+PAIR = 'keep(messages, log, {"role": "user", "content": run(calls, tools)})'
+MISTAKES = {
+    "begins anew": {LOAD: LOAD + "    return []\n"},
+    "writes a turn down with its results": {
+        TURN: 'messages.append({"role": "assistant", "content": content})',
+        PAIR: "results = run(calls, tools)\n"
+        "        messages.pop()\n"
+        f"        {TURN}\n"
+        '        keep(messages, log, {"role": "user", "content": results})',
+    },
+    "leaves the open call open": {OPEN: "    if False:\n        text = "},
+    "drops the open turn": {
+        OPEN: "    if calls:\n        return messages[:-1]\n    if False:\n        text = "
+    },
+    "starts with the results": {OPEN: "    if calls:\n        messages.pop()\n        text = "},
+    "stores what it knows": {
+        SAVE: "            known = ('type', 'text', 'id', 'name', 'input', 'thinking', 'signature')\n"
+        "            if message['role'] == 'assistant':\n"
+        "                blocks = [{k: b[k] for k in known if k in b} for b in message['content']]\n"
+        "                message = {**message, 'content': blocks}\n" + SAVE,
+    },
+}
+# A loop that stops gracefully, by itself, after the tool has come back.
+GRACEFUL = GOOD.replace(
+    "import json\n", "import json\nimport signal\n\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n", 1
+)
+STUBBORN = GOOD.replace(
+    '        keep(messages, log, {"role": "user", "content": run(calls, tools)})',
+    "        try:\n"
+    "            results = run(calls, tools)\n"
+    "        except KeyboardInterrupt:\n"
+    "            while True:\n"
+    "                time.sleep(1)\n"
+    '        keep(messages, log, {"role": "user", "content": results})',
+)
+BOTH = ("interrupted_and_resumed", "killed_and_resumed")
+
+
+class Ground:
+    """One jail for all of these loops: the source comes with each start."""
+
+    def __init__(self, jail, source):
+        self.jail, self.source = jail, source
+
+    @contextmanager
+    def box(self):
+        """A box whose starts know the source."""
+        with self.jail.box() as box:
+            yield SimpleNamespace(
+                conversation=box.conversation,
+                start=lambda env, stdin: box.start({**env, "CODE": self.source}, stdin),
+            )
+
+
+@pytest.fixture(scope="module")
+def stopped():
+    """Plays the two checks with a loop of this source: state, message and tape of each."""
+    board = Switchboard()
+    with Jail(ANY) as jail, Server(board.play) as server:
+
+        def played(source, names=BOTH, pace=1.0):
+            found = {}
+            for name in names:
+                player = Player(Ground(jail, source), board, server.url, Random(name), pace)
+                try:
+                    inside.checks()[name](player)
+                    found[name] = ("passed", "")
+                except Exception as error:
+                    found[name] = _judged(error)
+                found[name] += (player.tapes[0],)
+            return found
+
+        yield played
+
+
+def test_a_loop_that_resumes_passes_both(stopped):
+    """A turn that was written down before its tools ran comes back; each start goes on from there."""
+    found = stopped(GOOD)
+    assert {name: each[:2] for name, each in found.items()} == dict.fromkeys(BOTH, ("passed", ""))
+    assert [len(found[name][2].ends) for name in BOTH] == [2, 3]
+    assert [end.why for end in found[BOTH[1]][2].ends] == ["killed", "killed", "exit"]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_storing_or_resuming_fails(stopped, mistake):
+    """What is lost, left open or begun anew after a stop fails the check, and the message says so."""
+    source = GOOD
+    for right, wrong in MISTAKES[mistake].items():
+        assert right in source
+        source = source.replace(right, wrong)
+    found = stopped(source)
+    for state, message, _ in found.values():
+        assert state == "failed", message
+        assert message.startswith("Started again on the same folder")
+        assert len(message) <= 600
+
+
+def test_a_loop_may_finish_what_it_is_doing(stopped):
+    """A loop that ends by itself after an interrupt, with its answer, has done nothing wrong."""
+    state, message, tape = stopped(GRACEFUL, BOTH[:1])[BOTH[0]]
+    assert (state, message) == ("passed", "")
+    assert tape.ends[0].why == "exit"
+
+
+def test_a_loop_that_does_not_end_when_interrupted_fails(stopped):
+    """A loop that swallows the interrupt and goes on for ever fails, and says after how long."""
+    assert STUBBORN != GOOD
+    state, message, _ = stopped(STUBBORN, BOTH[:1], pace=0.15)[BOTH[0]]
+    assert state == "failed"
+    assert message.startswith("A loop that is interrupted (SIGINT) has to end.")
