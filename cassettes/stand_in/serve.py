@@ -71,8 +71,7 @@ class Server:
     def __enter__(self) -> Server:
         """Listen, and answer from now on."""
         host, port = self._asked
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family, backlog=AT_ONCE)
+        listening = _listening(host, port)
         self.host, self.port = listening.getsockname()[:2]
         self._uvicorn = uvicorn.Server(_config(self._app))
         self._thread = threading.Thread(target=self._run, args=(listening,), name="stand-in", daemon=True)
@@ -136,6 +135,21 @@ class Server:
 
     def _fail(self, error: BaseException) -> None:
         self.failures = [*self.failures[-99:], error]
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns Nagle's algorithm off for a socket that names its protocol, and for no other: with it on,
+    # the body of each answer waits 40 ms for the client to acknowledge the headers.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(AT_ONCE)
+    except OSError:
+        listening.close()
+        raise
+    return listening
 
 
 def _settle(found: asyncio.Future[Played], played: Played) -> None:

@@ -14,12 +14,14 @@ import gzip
 import json
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -27,8 +29,9 @@ from typing import Any, cast
 from anthropic import APIRequest
 from anthropic._models import FinalRequestOptions
 
-from cassettes.stand_in import Settings
+from cassettes.stand_in import Request, Settings, answer
 from cassettes.stand_in.rulebook import judge
+from cassettes.stand_in.serve import Server, handler_of
 from cassettes.stand_in.view import View
 from loop.guard import MessageGuard
 from loop.walker import check
@@ -174,6 +177,72 @@ def bench_guard() -> None:
     ratio(name, floor, before(MessageGuard(), body), lambda: json.dumps(body), 21)
 
 
+def bench_serve() -> None:
+    """Print what a request over the server on loopback takes, against its two parts done bare.
+
+    The floor: the pure function called in this process, and a round trip of the same bytes over a kept
+    connection with a thread that reads and writes sockets and nothing else.
+    """
+    question = {"role": "user", "content": "hello"}
+    raw = json.dumps({"model": "claude-haiku-5-5", "max_tokens": 100, "messages": [question]}).encode()
+    request = Request("POST", "/v1/messages", {"content-type": "application/json"}, raw)
+    head = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    sent = head + b"content-length: %d\r\n\r\n" % len(raw) + raw
+    many = 20  # requests a round: a single one is too short to time
+    with (
+        Server(handler_of(Settings())) as server,
+        _echo(sent, server) as (bare, size),
+        connected(server) as on,
+    ):
+        ratio(f"{many} requests over Server", "the pure function and a bare round trip of the same bytes",
+              lambda: [exchange(on, sent, size) for _ in range(many)],
+              lambda: [(answer(request), exchange(bare, sent, size)) for _ in range(many)], 31)  # fmt: skip
+
+
+def connected(server: Server) -> socket.socket:
+    """A connection to a server, which waits for no answer longer than a minute."""
+    return socket.create_connection((server.host, server.port), timeout=60)
+
+
+def exchange(connection: socket.socket, sent: bytes, size: int) -> bytes:
+    """Send bytes, and read so many back."""
+    connection.sendall(sent)
+    got = b""
+    while len(got) < size:
+        piece = connection.recv(size - len(got))
+        if not piece:
+            raise OSError("the other side has closed")
+        got += piece
+    return got
+
+
+@contextlib.contextmanager
+def _echo(sent: bytes, server: Server) -> Iterator[tuple[socket.socket, int]]:
+    """A connection to a thread that gives the server's bytes for every `sent`, and how many they are."""
+    with connected(server) as once:
+        once.sendall(sent.replace(b"host: x", b"host: x\r\nconnection: close"))
+        whole = b"".join(iter(lambda: once.recv(1 << 16), b""))
+    whole = whole.replace(b"Connection: close\r\n", b"")
+    ours, theirs = loopback_pair()
+
+    def echo() -> None:
+        with theirs, contextlib.suppress(OSError):
+            while True:
+                exchange(theirs, b"", len(sent))
+                theirs.sendall(whole)
+
+    threading.Thread(target=echo, daemon=True).start()
+    with ours:
+        yield ours, len(whole)
+
+
+def loopback_pair() -> tuple[socket.socket, socket.socket]:
+    """The two ends of a TCP connection over loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ours = socket.create_connection(listening.getsockname())
+        return ours, listening.accept()[0]
+
+
 def main() -> None:
     """Print the ratios."""
     bare_click = process(PYTHON, "-c", "import click, rich.console")
@@ -184,6 +253,7 @@ def main() -> None:
     bench_walker()
     bench_guard()
     bench_judging()
+    bench_serve()
     bench_check()
 
 

@@ -200,6 +200,16 @@ def test_an_upgrade_is_a_plain_request(server: Server, capfd: pytest.CaptureFixt
     assert capfd.readouterr() == ("", "")
 
 
+def test_no_answer_waits_for_an_acknowledgement(server: Server) -> None:
+    """Nagle's algorithm is off on every connection, so that a body leaves right behind its headers."""
+    with connected(server) as connection:
+        connection.sendall(MODELS)
+        assert connection.recv(1 << 16)
+        (served,) = server._uvicorn.server_state.connections
+        its_socket = served.transport.get_extra_info("socket")
+        assert its_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_no_header_of_the_server_s_own(server: Server) -> None:
     """The headers are the stand-in's, and a length: nothing has a date or another name."""
     got = httpx2.post(f"{server.url}/v1/messages", json=ASK, trust_env=False)
