@@ -1,7 +1,8 @@
 """A door to the stand-in inside the process: an `httpx2` transport that opens no connection.
 
 `transport` gives the pure function's answer, always; `faults.py` puts a schedule of faults behind the same
-door. Not here: the loopback server.
+door. Not here: the loopback server (serve.py), and time: a slow answer is whole at
+once in here, and one that hangs is a client's timeout at once.
 """
 
 from __future__ import annotations

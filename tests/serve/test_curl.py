@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from cassettes.stand_in import Request, Settings, answer
 from cassettes.stand_in.serve import Server, handler_of
 
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 CURL = shutil.which("curl")
 ASK = {"model": "claude-haiku-5-5", "max_tokens": 1024, "messages": [{"role": "user", "content": "hello"}]}
 
@@ -22,6 +25,17 @@ def curl(*args: str, given: bytes = b"") -> bytes:
     """What curl prints."""
     run = [str(CURL), "--silent", "--show-error", "--noproxy", "*", "--max-time", "60", *args]
     return subprocess.run(run, input=given, check=True, capture_output=True).stdout
+
+
+def test_the_readme_s_example() -> None:
+    """The example of the README gets a message, in a shell that has read the two lines."""
+    block = next(each for each in re.findall(r"```sh\n(.*?)```", README, re.S) if "curl" in each)
+    with Server(handler_of(Settings())) as server:
+        env = {"ANTHROPIC_BASE_URL": server.url, "PATH": os.environ["PATH"], "no_proxy": "*"}
+        script = block.replace(". ./env.sh && ", "")
+        assert script != block
+        done = subprocess.run(["sh", "-c", script], env=env, check=True, capture_output=True, timeout=60)
+    assert json.loads(done.stdout)["stop_reason"] == "end_turn"
 
 
 @pytest.mark.parametrize("stream", [False, True])

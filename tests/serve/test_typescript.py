@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,10 +14,11 @@ import pytest
 
 from cassettes.stand_in import Settings, faults
 from cassettes.stand_in.faults import Fault, Faulty
-from cassettes.stand_in.serve import Server
-from tests.stand_in.library import FINE, TOOLS, body, post
+from cassettes.stand_in.serve import Server, handler_of
+from tests.stand_in.library import FINE, TOOLS, body, post, spoken
 
 HERE = Path(__file__).parent / "typescript"
+README = (HERE.parents[2] / "README.md").read_text(encoding="utf-8")
 SYSTEM = "You are a library."
 SOON = 10
 
@@ -39,21 +41,22 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "client.mjs"
 
 
+def node(script: Path, server: Server, *args: str) -> str:
+    """What a script prints that finds the server in its environment, and little else."""
+    env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    env |= {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "none"}
+    done = subprocess.run(["node", str(script), *args], env=env, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr, server.failures) == (0, "", [])
+    return done.stdout
+
+
 def run(client: Path, *schedule: Fault | None) -> tuple[Any, Faulty]:
     """What the client met on a server with this schedule."""
     outputs = {each["name"]: json.dumps({"summary": f"{each['name']} says so"}) for each in TOOLS}
     given = {"model": "claude-haiku-5-5", "system": SYSTEM, "tools": TOOLS, "question": FINE}
     faulty = Faulty(schedule, Settings())
     with Server(faulty.play) as server:
-        env = {
-            **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
-            "ANTHROPIC_BASE_URL": server.url,
-            "ANTHROPIC_API_KEY": "none",
-        }
-        command = ["node", str(client), json.dumps({**given, "outputs": outputs})]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr, server.failures) == (0, "", [])
-    return json.loads(done.stdout), faulty
+        return json.loads(node(client, server, json.dumps({**given, "outputs": outputs}))), faulty
 
 
 def expected() -> Any:
@@ -88,3 +91,18 @@ def test_it_tries_again(client: Path) -> None:
     bodies = [request.body for request in faulty.requests]
     assert bodies[0] == bodies[1] == bodies[2]
     assert bodies[3] == bodies[4] != bodies[0]
+
+
+def test_the_readme_s_example(client: Path) -> None:
+    """The example of the README prints the reply's text as it streams."""
+    (example,) = re.findall(r"```ts\n(.*?)```", README, re.S)
+    script = client.with_name("example.mjs")
+    script.write_text(example, encoding="utf-8")
+    with Server(handler_of(Settings())) as server:
+        said = node(script, server)
+    hello = {
+        "model": "claude-haiku-5-5",
+        "max_tokens": 1024,
+        "messages": [{"role": "user", "content": "hello"}],
+    }
+    assert said == spoken(post(hello)["content"])

@@ -80,6 +80,30 @@ def test_the_async_sdk_tries_again() -> None:
     assert len(faulty.requests) == 4
 
 
+def test_an_answer_that_never_comes_is_a_timeout() -> None:
+    """In this process nobody waits: what hangs is at once what the SDK raises when its patience is over."""
+    sdk, faulty = client(faults.hang(), retries=0)
+    with pytest.raises(anthropic.APITimeoutError):
+        sdk.messages.create(**ASK)
+    assert len(faulty.requests) == 1
+
+
+def test_a_slow_answer_is_the_same_one() -> None:
+    """A slow stream holds what a quick one does; only a socket has the time."""
+    sdk, _ = client(faults.slow(60))
+    with sdk.messages.stream(**ASK) as stream:
+        assert stream.get_final_message().stop_reason == "end_turn"
+
+
+@pytest.mark.parametrize("make", [faults.overloaded, faults.rate_limited, faults.internal])
+def test_milliseconds_are_said_only_where_asked(make: Any) -> None:
+    """`retry-after-ms` is not on record for the service, so it is there for nobody who did not ask."""
+    for more, expected in (({}, None), ({"retry_after_ms": 10}, "10")):
+        played = Faulty([make(**more)]).play(request())
+        assert played.response is not None
+        assert played.response.headers.get("retry-after-ms") == expected
+
+
 def test_a_refusal_is_not_tried_again() -> None:
     """A 400 about the list surfaces at once, and the schedule is not what made it."""
     sdk, faulty = client(None, faults.overloaded())
