@@ -56,12 +56,9 @@ BREAK = Break(
             "https://platform.claude.com/docs/en/agents-and-tools/tool-use/parallel-tool-use",
             "the provider's own page lists it as the cause of sequential calls",
         ),
-        Wild(
-            "2026-04-21", "https://github.com/MoonshotAI/kimi-cli/issues/1978", "no error, quiet degradation"
-        ),
+        Wild("2026-04-21", "https://github.com/MoonshotAI/kimi-cli/issues/1978", "degrades without error"),
     ),
-    next="Compare the two traces: round trips, calls per turn, input tokens. Then --via live, with a "
-    "key of your own, to see what a real model does.",
+    next="Compare the two traces. Then --via live, with a key of your own: what does a real model do?",
     variants={
         "reordered": {
             "title": "The results in an order of their own, in one message",
@@ -77,8 +74,7 @@ BREAK = Break(
             ),
             "why": "A result says by its id which call it answers. Where it stands among its neighbours "
             "in the message says nothing, which is what lets calls finish in any order.",
-            "next": "Compare the figures with those of split-results: the same lookups, one message "
-            "instead of three.",
+            "next": "Compare the figures with those of split-results: one message instead of three.",
         }
     },
 )

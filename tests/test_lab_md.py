@@ -42,6 +42,23 @@ def test_every_break_and_variant_has_a_task():
         assert f"uv run break {each.label}" in LAB
 
 
+def test_what_is_said_of_the_steps_is_true_of_every_task():
+    """The tasks without all five steps are the ones that the beginning names."""
+    said = " ".join(LAB[: LAB.index("1. **Read**")].split())
+    without = set(re.findall(r"\d\.\d", said))
+    tasks = re.findall(r"^### Task (\d\.\d) (.*?)(?=^##)", LAB, re.M | re.S)
+    five = {"read", "predict", "run", "explain", "fix"}
+    missing = {
+        number: five - {word.lower() for word in re.findall(r"\*\*(\w+)\.?\*\*", text)}
+        for number, text in tasks
+    }
+
+    assert {number for number, words in missing.items() if words} == without
+    assert missing["2.2"] == {"fix"}
+    for number, text in tasks:
+        assert text.startswith("`") == (number not in without - {"2.2"})
+
+
 def test_every_command_names_a_break_or_a_subcommand():
     """No command in the texts names a break that is not there."""
     known = {each.name for each in load_all()} | set(cli.commands)

@@ -41,8 +41,15 @@ def known() -> dict[str, tuple[str, str]]:
 
 @cache
 def outside() -> frozenset[str]:
-    """The second table: the ids that are out of scope."""
+    """The last table: the ids that are out of scope."""
     text = KNOWN.read_text("utf-8").partition("## Out of scope")[2]
+    return frozenset(re.findall(r"^\| `([^`]+)` \| .{20,} \|$", text, re.MULTILINE))
+
+
+@cache
+def reworded() -> frozenset[str]:
+    """The table between them: the ids that are reached in another wording."""
+    text = KNOWN.read_text("utf-8").partition("## Reached in another wording")[2].partition("\n## ")[0]
     return frozenset(re.findall(r"^\| `([^`]+)` \| .{20,} \|$", text, re.MULTILINE))
 
 
@@ -153,6 +160,7 @@ def test_reports(totals: list[str]) -> None:
     found = {row["id"]: outcome(row) for row in reports() if row["id"] not in outside()}
     missed = {name: what for name, what in found.items() if what in ("status", "sentence")}
     assert missed == {name: what for name, (what, _) in known().items() if name in found}
+    assert reworded() == {name for name, what in found.items() if what in ("wording", "quotes")}
     rows = [row for row in reports() if row["id"] in found and row["request_confidence"] != "inferred"]
     told = Counter(found[row["id"]] for row in rows)
     total, reached = sum(told.values()), sum(told[what] for what in REACHED)
