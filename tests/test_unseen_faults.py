@@ -1,4 +1,4 @@
-"""Faults that would leave all other tests as they are: an outcome by name, a bound that sums, a hidden memory."""
+"""Faults that leave all other tests as they are: outcomes by name, a bound that sums, a hidden memory."""
 
 from __future__ import annotations
 
