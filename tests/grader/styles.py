@@ -69,7 +69,7 @@ def streamed(client: Any, question: str, tools: Any) -> str:
     messages: list[Any] = [{"role": "user", "content": [{"type": "text", "text": question}]}]
     for _ in range(TURNS):
         with client.messages.stream(
-            model="claude-sonnet-4-5", max_tokens=300, tools=definitions(tools), messages=messages
+            model="claude-sonnet-4-6", max_tokens=300, tools=definitions(tools), messages=messages
         ) as stream:
             reply = stream.get_final_message()
         messages.append({"role": "assistant", "content": reply.content})

@@ -219,8 +219,8 @@ class Course:
                 for block in blocks_of(message.get("content") if isinstance(message, dict) else None):
                     if block.get("type") == "tool_use" and block.get("id") not in made:
                         raise Failure(
-                            f"Request {each.n}, messages[{i}], holds a call that the model never made, of "
-                            f"{quoted(block.get('name'))}. What a tool tells counts only if the model asked for it."
+                            f"Request {each.n}, messages[{i}], holds a call of {quoted(block.get('name'))} "
+                            "that the model never made; a tool's output counts where the model asked for it."
                         )
 
     # -- what goes back
