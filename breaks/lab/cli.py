@@ -16,6 +16,7 @@ from breaks.lab import screen
 from breaks.lab.cli_check import check_command
 from breaks.lab.cli_exercise import fix_command, show_solution, start_command, verify_command
 from breaks.lab.cli_grade import grade_command
+from breaks.lab.cli_pack import pack_command
 from breaks.lab.cli_record import record_command
 from breaks.lab.cli_rules import rules_command
 from breaks.lab.cli_run import command_for, find
@@ -218,6 +219,7 @@ def _report_lines(summaries: list[Any]) -> list[str]:
 cli.add_command(record_command)
 cli.add_command(check_command)
 cli.add_command(grade_command)
+cli.add_command(pack_command)
 cli.add_command(rules_command)
 cli.add_command(start_command)
 cli.add_command(fix_command)

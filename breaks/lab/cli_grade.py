@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breaks.lab import screen
+from breaks.lab.cli_run import find as find_break
 from breaks.lab.cli_run import one_line
+from breaks.lab.names import known
 
 if TYPE_CHECKING:
     from breaks.lab.grading.bundled import Listed
@@ -63,6 +65,8 @@ class Options:
 @click.command("grade", epilog=EPILOG)
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path(exists=True, path_type=Path))
 @click.option("--cmd", "command", default="", metavar="CMD", help="Start each submission with this command.")
+@click.option("--exercise", default="", metavar="NAME", help="Grade the repaired step of this break.")
+@click.option("--variant", default="", help="With --exercise: of a variant of the break.")
 @click.option("--reference", is_flag=True, help="Grade the kit's loop, and each wrong step in it.")
 @click.option("--list", "listing", is_flag=True, help="List the checks with weights and needs, and stop.")
 @click.option(
@@ -97,7 +101,7 @@ def grade_command(paths: tuple[Path, ...], listing: bool, **given: Any) -> int:
         raise one_line(str(error)) from None
     if listing:
         return _list(listed, given["as_json"])
-    found = _found(paths, given["command"], given["reference"])
+    found = _found(paths, given)
     wanted = {form: given[form] for form in ("junit", "csv", "gradescope", "classroom50", "reporter")}
     hide = [str(path.resolve()) for path in paths] + [
         os.path.abspath(name) for name in wanted.values() if name
@@ -145,15 +149,23 @@ def _known_user(name: str) -> None:
         raise click.UsageError(f"--user: {name} may not read this Python and its packages") from None
 
 
-def _found(paths: tuple[Path, ...], command: str, reference: bool) -> list[Submission | Unreadable]:
-    if reference:
-        if paths or command:
-            raise click.UsageError("--reference grades the kit's own loops, and takes no PATH and no --cmd")
+def _found(paths: tuple[Path, ...], given: dict[str, Any]) -> list[Submission | Unreadable]:
+    command, name = given["command"], given["exercise"]
+    if given["reference"]:
+        if paths or command or name:
+            raise click.UsageError("--reference grades the kit's own loops, and takes nothing else to grade")
         from breaks.lab.grading.reference import loops
 
         return list(loops())
     if not paths:
         raise click.UsageError("Missing argument 'PATH...'.")
+    if name:
+        if command:
+            raise click.UsageError("--exercise is a step in Python, and --cmd starts another program")
+        from breaks.lab.grading import handed_in
+
+        known([name])
+        return handed_in.find(paths, find_break(name, given["variant"]))
     from breaks.lab.grading.submission import find
 
     return list(find(paths, command))

@@ -139,7 +139,7 @@ def test_one_submission_in_every_form(folder: Path) -> None:
         (["class", "--csv", "x", "--junit", "./x"], "two exports go to the same file"),
         (["class", "--gradescope", "g.json"], "--gradescope holds one submission, and there are 4"),
         (["class/ada.py", "--classroom50", "r.json"], "not set: CLASSROOM, ASSIGNMENT"),
-        (["class", "--reference"], "takes no PATH"),
+        (["class", "--reference"], "takes nothing else"),
         (["class", "-j", "0"], "-j"),
         (["class", "--seed", "-1"], "--seed"),
         (["class", "--seed", str(2**53)], "--seed"),

@@ -28,20 +28,24 @@ class Target:
                 raise WriteError(f"{safe(name)}: not a file, so nothing can be put in its place")
             if self.path.exists() and not os.access(self.path, os.W_OK):
                 raise WriteError(f"{safe(name)}: may not be written")
-            self._open("x")
+            self._put("xb", b"")
         except OSError as error:
             raise WriteError(f"{safe(name)}: {error.strerror or error}") from None
 
-    def _open(self, mode: str, text: str = "") -> None:
-        with open(self._beside, mode, encoding="utf-8", errors="backslashreplace", newline="") as file:
-            file.write(text)
+    def _put(self, mode: str, content: bytes) -> None:
+        with open(self._beside, mode) as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
 
     def write(self, text: str) -> None:
         """Put a text in the place of the file. Raises `WriteError`."""
+        self.write_bytes(text.encode("utf-8", "backslashreplace"))
+
+    def write_bytes(self, content: bytes) -> None:
+        """Put bytes in the place of the file. Raises `WriteError`."""
         try:
-            self._open("w", text)
+            self._put("wb", content)
             if self.path.exists():
                 os.chmod(self._beside, stat.S_IMODE(self.path.stat().st_mode))
             os.replace(self._beside, self.path)
