@@ -1,0 +1,95 @@
+"""Every attack on the grader scores nothing, ends nothing but itself, and leaves no process behind."""
+
+import json
+import threading
+
+import pytest
+
+from breaks.lab.grading import grade, pool
+from breaks.lab.grading.jail import Jail, JailError
+from breaks.lab.grading.result import Submission
+from tests.grader.attacks import MEASURED
+from tests.grader.attacks_more import BEGIN, PROGRAMS, REPLAY, SOLVES
+from tests.grader.jailed import gone, traces
+
+CHECKS = ("plain_question",)  # what an honest file of ten lines passes
+HONEST = b"""
+import os
+def solve(client, question, tools):
+    asked = [{"role": "user", "content": question}]
+    offered = [tool.definition for tool in tools.values()]
+    reply = client.messages.create(model=os.environ["MODEL"], max_tokens=999, messages=asked, tools=offered)
+    return reply.content[0].text
+"""
+OUTSIDE = {"../../../etc/solve.py": b"", "solve.py": HONEST}
+
+
+def _program(name, text):
+    return Submission(name, {"attack.py": (BEGIN + text).encode()}, command="python attack.py")
+
+
+ATTACKS = {
+    **{name: _program(name, text) for name, text in PROGRAMS.items()},
+    **{name: Submission(name, files, "solve.py") for name, files in MEASURED.items()},
+    **{name: Submission(name, {"solve.py": text}, "solve.py") for name, text in SOLVES.items()},
+    "names that lead out": Submission("names that lead out", OUTSIDE, "solve.py"),
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """What each attack came to, and an honest file graded among them; graded side by side, as a class is.
+
+    Only where namespaces can be had: some would hit the whole account otherwise, as the docs say.
+    """
+    try:
+        with Jail(Submission("probe", {"x": b""}, command="true"), force="namespaces") as jail:
+            jail.box().close()
+    except JailError as error:
+        pytest.skip(str(error))
+    before, stop = traces(), threading.Event()
+    honest, log = Submission("honest", {"solve.py": HONEST}, "solve.py"), tmp_path_factory.mktemp("log")
+    assert grade.grade(honest, 6, only=CHECKS, log=str(log)).full
+    [recorded] = json.loads((log / "plain_question.json").read_text())
+    attacks = {**ATTACKS, "replayed traffic": _program("replayed traffic", REPLAY.format(recorded=recorded))}
+
+    def work(submission):
+        return grade.grade(submission, 7, only=CHECKS, stop=stop)
+
+    found = {each.submission: each for _, each in pool.graded([*attacks.values(), honest], 4, work, stop, 7)}
+    found["left"] = gone(before)
+    return found
+
+
+def test_the_honest_file_passes(results):
+    """What the attacks want is had by doing the work, in the middle of all of them."""
+    assert results["honest"].full, results["honest"]
+    assert results["honest"].isolation == "namespaces"
+
+
+@pytest.mark.parametrize("name", [*ATTACKS, "replayed traffic"])
+def test_an_attack_scores_nothing(results, name):
+    """The score is 0: failed, or undecided with the reason; the grading process has told of every check."""
+    result = results[name]
+    assert result.score == 0
+    assert not result.full
+    states = [each.state for each in result.checks]
+    assert result.reason or states in (["failed"], ["undecided"]), result
+
+
+def test_no_attack_leaves_anything(results):
+    """When all are graded no process, no temporary folder and no mount is there that was not there before."""
+    assert results["left"]
+
+
+def test_nothing_that_an_attack_prints_can_be_taken_for_the_grader(results):
+    """Control sequences of a loop's output are in no message."""
+    for name in ATTACKS:
+        texts = [results[name].reason, *(each.message for each in results[name].checks)]
+        assert all(letter.isprintable() or letter == "\n" for text in texts for letter in text), texts
+
+
+def test_there_are_enough():
+    """The thirteen that were measured, and at least twelve more."""
+    assert len(MEASURED) == 13
+    assert len(PROGRAMS) + len(SOLVES) >= 12
