@@ -180,14 +180,20 @@ def next_command(as_json: bool) -> int:
 
 
 @cli.command("report")
+@click.option("--class", "folder", metavar="DIR", help="Sum up a class: one folder or .jsonl file a learner.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
 @click.option("--csv", "as_csv", is_flag=True, help="A table with a header line, for an instructor.")
-def report_command(as_json: bool, as_csv: bool) -> int:
-    """Sum up the attempts kept in this folder."""
+@click.option("--plain", is_flag=True, help="Plain lines: no colour, no box characters.")
+def report_command(folder: str | None, as_json: bool, as_csv: bool, plain: bool) -> int:
+    """Sum up the attempts kept in this folder, or those of a class."""
     from breaks.lab.attempts import summarize, to_csv
 
     if as_json and as_csv:
         raise click.UsageError("--json and --csv exclude each other")
+    if folder is not None:
+        from breaks.lab.cli_class import report
+
+        return report(folder, as_json, as_csv, plain)
     summaries = summarize(_attempts())
     if as_json:
         screen.print_json({"schema": 1, "breaks": [summary.to_json() for summary in summaries]})
