@@ -33,11 +33,9 @@ def test_overloaded_until_exhausted(play):
 
 
 def test_connection_cut(play):
-    """A connection that is closed without an answer is not the end: the same list is sent again.
-
-    A loop that gives up here fails. Nothing came of the request, so nothing can be doubled by sending it
-    again; SDKs do that by themselves.
-    """
+    """A connection that is closed without an answer is not the end: the same list is sent again."""
+    # A loop that gives up here fails: nothing came of the request, so nothing can be doubled by sending it
+    # again, and SDKs do so by themselves.
     tape = play(worlds.single, faults={2: faults.closed()})
     tape.faults_met()
     tape.sent_again_as_it_was()
@@ -46,11 +44,9 @@ def test_connection_cut(play):
 
 
 def test_stream_cut(play):
-    """A reply that breaks off in its middle is no turn: nothing of it is sent, run or printed.
-
-    Sending the same list again is right. Stopping with an error is accepted too: SDKs do not repeat a
-    stream that has begun, and the conversation is whole.
-    """
+    """A reply that breaks off in its middle is no turn: nothing of it is sent, run or printed."""
+    # Sending the same list again is right. Stopping with an error is accepted too: SDKs do not repeat a
+    # stream that has begun, and the conversation is whole.
     tape = play(worlds.two_rounds, faults={2: cut_in_call})
     tape.faults_met()
     tape.half_turn_dropped()
