@@ -1,12 +1,14 @@
 """What the walls of a jail keep a loop from. The weaker kind claims none of this, and is not asked."""
 
 import os
+import shutil
 import socket
+import subprocess
 import sys
 
 import pytest
 
-from breaks.lab.grading import harness, sight
+from breaks.lab.grading import harness, landlock, sight
 from breaks.lab.grading.jail import Jail, JailError
 from breaks.lab.grading.result import Submission
 from tests.grader.jailed import ANY, answer, gone, jailed, run, traces
@@ -155,7 +157,9 @@ def test_disks_and_system_settings_are_out_of_reach(jail):
 
 
 CONNECT = """
+import shutil
 import socket
+import subprocess
 def solve(client, question, tools):
     socket.create_connection(("127.0.0.1", int(question))).close()
     return "reached"
@@ -205,3 +209,27 @@ def test_a_kind_that_cannot_be_had_is_told(monkeypatch):
     """A kind that was asked for and is not there is an error of the grader's, with the reason."""
     with pytest.raises(JailError, match="none of the kinds"), Jail(ANY, force="a moat") as jail:
         jail.box()
+
+
+FORBIDDEN = """
+import sys
+from pathlib import Path
+Path("/proc/sys/user/max_user_namespaces").write_text("0")
+sys.path.insert(0, sys.argv[1])
+from breaks.lab.grading.jail import Jail
+from tests.grader.jailed import ANY, answer
+with Jail(ANY) as jail:
+    print(jail.isolation, answer(jail, "return 'ran'"))
+"""
+
+
+def test_where_namespaces_are_forbidden_another_kind_is_taken_and_said():
+    """In a container that forbids namespaces the loop runs all the same, and the jail tells what it is."""
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare program to make such a place with")
+    words = ["unshare", "--user", "--map-root-user", sys.executable, "-c", FORBIDDEN, sight.ROOT]
+    run = subprocess.run(words, capture_output=True, text=True, check=False)
+    if "Operation not permitted" in run.stderr:
+        pytest.skip("such a place cannot be made here")
+    kind = "landlock" if landlock.available() else "process group"
+    assert run.stdout == f"{kind} ran\n", run.stderr
