@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -225,6 +226,45 @@ def _children(pid: int) -> list[int]:
         more = [child for child, parent in parents.items() if parent in more]
         below += more
     return below
+
+
+def test_the_readme_as_an_instructor_follows_it(tmp_path: Path) -> None:
+    """The README's command grades its folder of four, and every option that it lists is one."""
+    from breaks.lab.cli_grade import grade_command
+
+    readme = (ROOT / "README.md").read_text()
+    command = next(line for line in readme.splitlines() if line.startswith("breaks grade submissions/ -j"))
+    for name in ("ada.py", "bob.py", "cyd/solve.py", "dee/solve.py"):
+        path = tmp_path / "submissions" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(GOOD if name < "c" else MUTE)
+    status, _, _ = run(*command.split()[1:], *FIRST, cwd=tmp_path)
+    rows = list(csv.DictReader((tmp_path / "marks.csv").open()))
+    assert [row["submission"] for row in rows] == ["ada", "bob", "cyd", "dee"]
+    assert [row["full"] for row in rows] == ["yes", "yes", "no", "no"]
+    assert status == 1
+    section = readme[readme.index("### A class") : readme.index("### What is not claimed")]
+    told = set(re.findall(r"^\| `(--[a-z0-9]+)", section, re.MULTILINE))
+    assert {"--json", "--csv", "--gradescope", "--exercise"} <= told
+    assert told <= {option for parameter in grade_command.params for option in parameter.opts}
+
+
+def test_exercises_of_a_class(tmp_path: Path) -> None:
+    """`--exercise` grades the repaired step of each learner; one that is missing is undecided."""
+    for name in ("ada", "bob"):
+        assert run("fix", "split-results", f"class/{name}", cwd=tmp_path)[0] == 0
+    (tmp_path / "class" / "cyd").mkdir()
+    only = ("--only", "parallel_tools", "--json")
+    status, out, _ = run("grade", "class", "--exercise", "split-results", *only, cwd=tmp_path)
+    results = lines(out)
+    assert [(one["submission"], one["state"]) for one in results] == [
+        ("ada", "graded"),
+        ("bob", "graded"),
+        ("cyd", "undecided"),
+    ]
+    assert [check["state"] for check in results[0]["checks"]] == ["passed", "passed", "failed"]
+    assert results[2]["reason"] == "no split_results.py in it"
+    assert status == 2
 
 
 def test_files_of_the_working_folder_shadow_nothing(tmp_path: Path) -> None:
