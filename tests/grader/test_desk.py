@@ -133,6 +133,15 @@ def test_counted_tokens_are_no_request_for_a_reply():
     assert which.fetched == 2
 
 
+def test_what_is_counted_is_what_a_reply_says():
+    """The count that a loop can ask for is the one that its budget is judged by."""
+    which = desk(worlds.parallel)
+    told = reply(which)["usage"]["input_tokens"]
+    body = {"model": DEFAULT_MODEL, "tools": which.world.definitions}
+    body["messages"] = [{"role": "user", "content": which.world.question}]
+    assert json.loads(post(which, "/v1/messages/count_tokens", body)[1]) == {"input_tokens": told}
+
+
 def test_a_tool_says_what_came_of_it():
     """200 with the output, 404 for a tool that is not there, 500 with an exception's text."""
     which = desk()

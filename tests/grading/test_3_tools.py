@@ -12,7 +12,7 @@ def test_tool_raises(play):
 
 def test_tool_hangs(play):
     """A tool that never answers is given up after TOOL_TIMEOUT seconds, and its call answered as an error."""
-    tape = play(worlds.pair, trouble=("hangs",), wall=10.0)
+    tape = play(worlds.pair, trouble=("hangs",), wall=15.0)
     tape.failures_told()
     tape.answered()
 

@@ -34,7 +34,7 @@ Trouble = Literal["raises", "hangs", "nothing", "kill", "interrupt", ""]
 Signal = Literal["kill", "interrupt", "over"]
 MOST_REQUESTS = 60  # requests for a reply that one check bears
 MOST_EVENTS = 2_000  # requests of any kind
-LARGEST = 4 * 1024 * 1024  # bytes of a request; no check has use for more
+LARGEST = 1024 * 1024  # bytes of a request; no check has use for more
 ROOM = 4_096  # tokens that a reply may have at least, whatever the loop allows it
 PATIENCE = 30.0  # seconds that a held request waits for the grader to act
 NO_THREADS = "thread: no list is kept here; send the whole message list with each request"
@@ -79,7 +79,7 @@ class Desk:
         self.world, self.stage = world, stage
         self.asked: list[Asked] = []
         self.runs: list[ToolRun] = []
-        self.bodies: list[tuple[int, bytes]] = []  # every body to the provider, with its place in the order
+        self.bodies: list[tuple[int, bool]] = []  # what came to the provider: its place, has it the secret
         self.fetched = 0  # how often the tool definitions were fetched
         self.threaded = 0  # requests that wanted the provider to keep the list
         self.strays: list[str] = []  # requests that nobody answers
@@ -244,7 +244,7 @@ class Desk:
 
     def _note_body(self, event: int, request: Request) -> None:
         with self._lock:
-            self.bodies.append((event, request.body))
+            self.bodies.append((event, self.secret.encode() in request.body))
 
 
 class Switchboard:

@@ -70,7 +70,7 @@ class Tape(Course):
                 ):
                     if secret in str(block):
                         self._leaked(f"Request {each.n}, messages[{i}].content[{j}]")
-        if any(secret.encode() in body for _, body in self.desk.bodies):
+        if any(leaks for _, leaks in self.desk.bodies):
             self._leaked("A request")
 
     def _leaked(self, where: str) -> None:
