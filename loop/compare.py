@@ -16,7 +16,9 @@ https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -78,6 +80,19 @@ def first_change(known: Sequence[Known], sent: Sequence[Any], offset: int = 0) -
     return None
 
 
+def turn_change(content: list[Any], sent: Sequence[Any], at: int) -> Change | None:
+    """Return what became of a turn, of which nothing else may stand at the beginning of `sent`."""
+    change = first_change([Known({"role": "assistant", "content": content}, given=True)], sent, at)
+    if change is not None:
+        return change
+    before = _forms(content)
+    own = itertools.takewhile(lambda message: message.get("role") == "assistant", sent)
+    after = [form for message in own for form in _forms(message.get("content"))]
+    if not before or len(after) <= len(before) or any(_type(form) == "compaction" for form in before):
+        return None
+    return Change(REWRITTEN, f"messages[{at}]", _losses(before, after), before, after)
+
+
 def system_change(old: Any, new: Any) -> Change | None:
     """Return the change of the top-level `system` prompt, if there is one."""
     if same(_forms(old), _forms(new)):
@@ -101,7 +116,7 @@ def form_of(block: Any) -> Any:
     """Return a content block without what does not count."""
     if not isinstance(block, dict):
         return block
-    form = {key: value if key == "input" else _clean(value) for key, value in block.items()}
+    form = {key: value if key == "input" else clean(value) for key, value in block.items()}
     form = {key: value for key, value in form.items() if key != "cache_control" and value is not None}
     if form.get("caller") == {"type": "direct"}:
         del form["caller"]
@@ -121,12 +136,12 @@ def form_of(block: Any) -> Any:
     return form
 
 
-def _clean(value: Any) -> Any:
+def clean(value: Any) -> Any:
     """Return a value without cache markers and null fields, at any depth."""
     if isinstance(value, dict):
         kept = {key: item for key, item in value.items() if key != "cache_control" and item is not None}
-        return {key: _clean(item) for key, item in kept.items()}
-    return [_clean(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {key: clean(item) for key, item in kept.items()}
+    return [clean(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _plain(block: Any) -> Any:
@@ -166,10 +181,21 @@ def _alike(old: _Placed, new: _Placed) -> bool:
     """Tell whether two blocks are the same; of half an input, only the call that it belongs to counts."""
     if same(old.form, new.form):
         return True
+    if old.given and same(_finite(old.form), _finite(new.form)):
+        return True
     half = old.given and isinstance(old.form, dict) and isinstance(new.form, dict)
     if not half or not _is_half(old.form.get("input")):
         return False
     return same({**old.form, "input": None}, {**new.form, "input": None})
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with null for each number beyond the range of a double, as the SDK writes it."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _is_half(given: Any) -> bool:

@@ -6,11 +6,12 @@ rewritten turn, dropped or edited thinking, split results, a changed past. `mode
 (development) stops the call with a `GuardError`; `mode="log"` (production) writes one
 warning, without the content of a message unless `show_content` is set.
 
-A turn or a past that it never saw is judged on its pairing alone, and so is a conversation of
-nothing but text: words are no evidence of where a turn came from. What is not found for that
-reason is listed in `memory.py`. For an edit that is meant, such as a trimmed list, call
-`forget(messages)` with the new list before it is sent (`ContextBudget.around` takes it as
-`on_trim`), or let a rule pass with `allow`.
+A past that it never saw is judged on its pairing alone. A turn of nothing but text is known by
+the list that it answered (`by_list`): one that is none of the responses to that list was
+rewritten, unless another process gave it. So this is on in development, where there is no
+other, and off in production, unless set. What is found and what not is listed in `memory.py`.
+For an edit that is meant, such as a trimmed list, call `forget(messages)` with the new list
+before it is sent (`ContextBudget.around` takes it as `on_trim`), or let a rule pass with `allow`.
 
 Does not look at batches, nor at a request that goes on with a thread (`thread: continue`, as
 the tool runner of `client.beta` sends it): the provider holds the list of that, the request
@@ -73,8 +74,8 @@ class GuardError(Exception):
 class MessageGuard(Middleware):
     """Checks each message list before it leaves.
 
-    `allow`: names of rules that are let through. `conversations` and `size` (bytes) bound
-    what is remembered. `counts` says how many lists were seen (`requests`), linked to an
+    `allow`: names of rules that are let through. `by_list`: see above. `conversations` and
+    `size` (bytes) bound what is remembered. `counts` says how many lists were seen (`requests`), linked to an
     earlier response (`linked`) and found wrong (`found`).
     """
 
@@ -84,13 +85,14 @@ class MessageGuard(Middleware):
         *,
         show_content: bool = False,
         allow: Collection[str] = (),
+        by_list: bool | None = None,
         conversations: int = 1_000,
         size: int = 64 << 20,
     ) -> None:
         if mode not in ("raise", "log"):
             raise ValueError(f"mode is 'raise' or 'log', not {mode!r}")
         self._raises, self._shows, self._allowed = mode == "raise", show_content, frozenset(allow)
-        self.memory = Memory(conversations, size)
+        self.memory = Memory(conversations, size, self._raises if by_list is None else by_list)
         self.counts: Counter[str] = Counter()
         self._counting = threading.Lock()
 

@@ -1,14 +1,21 @@
 """What the guard remembers: the lists that it saw leave, and the content arrays that came back.
 
-A conversation is known by what only its own responses hold: call ids and signatures. A request
-is compared with the newest response that it can be linked to, up to and including that response;
-what comes after it is the caller's to add. An equal text links nothing unless the whole list up
-to it is equal too, and then there is nothing left to find. A turn that is gone is missed only
-where its call id still stands in a text, all before it being as it was.
+A list is linked to a response in two ways. By the list that it answered: a request that begins
+with a list which was sent before, under the same system prompt and tools, has one of the
+responses to that list behind it, or its turn was rewritten; so a turn of text alone is judged
+too, and one whose call ids are new. And by what only its own response holds, call ids and
+signatures: then the whole list up to it is compared. What comes after it is the caller's to add.
+A newest turn with calls that is gone is missed where user words stand in its place, or where
+its call id still stands in a text, all before it being as it was.
 
-So these are not found: a turn of text alone that was rewritten, whatever stands before it; an
-edit in front of such turns; a turn that is gone without a trace of its call ids, since asking
-again without it is allowed; ids and signatures shorter than `LONG`.
+Of several responses to one list (retries, another try at an answer) each may go back; of more
+than `FAN`, none is judged by the list. So these are not found: an edit of a turn of text behind
+an edit of what stands before it (which is found itself only in a list with ids or signatures);
+an answer of text that is gone, since asking again without it is allowed, and so is going back to
+an older point; a turn that is edited at the end of the list, where it may be a prefill; ids and
+signatures shorter than `LONG`. These are found, and may be meant: an answer that a user was
+allowed to edit, and a canned turn behind a question that the provider did answer here. Where
+another process may have answered the same question, `by_list=False` leaves such turns alone.
 
 Messages are kept packed, so that a later edit in place is noticed and the size is known.
 Bounded in conversations and in bytes; the one that was used longest ago goes first. Safe to
@@ -18,8 +25,6 @@ use from several threads. Does not judge pairing and never changes a request.
 from __future__ import annotations
 
 import itertools
-import json
-import marshal
 import re
 import threading
 from collections import OrderedDict
@@ -27,14 +32,25 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from loop.compare import THINKING, Change, Known, first_change, system_change, tools_change
+from loop.compare import (
+    THINKING,
+    Change,
+    Known,
+    first_change,
+    system_change,
+    tools_change,
+    turn_change,
+)
+from loop.spelling import head_of, marks_of, pack, unpack
 from loop.walker import same
 
 Key = tuple[str, Hashable]
 Place = tuple[int, int]  # number of a conversation, place of a response in its list
 LONG = 20  # characters of an id or a signature that are no coincidence
 WRITTEN = re.compile(r"(?:srv|mcp)?toolu_[A-Za-z0-9]{14,}")  # a call id in a text
+MINTED = re.compile(r"(?:srv|mcp)?toolu_[A-Za-z0-9_]{14,}")  # a call id in the provider's form
 FAN = 8  # what more responses than that have in common is no evidence
+MARK = 200  # bytes that a response takes beside its own, to be found by its list
 OVERHEAD = 120  # bytes that a packed message takes beside its own
 
 
@@ -44,6 +60,7 @@ class Conversation:
 
     messages: list[bytes]
     turns: dict[int, bytes]
+    heads: dict[int, int]  # what each response was given under
     system: bytes
     tools: bytes
     number: int = -1
@@ -62,6 +79,7 @@ class Sent:
     known: Conversation | None = None
     at: int = 0  # the place of the response that it was linked to
     changes: list[Change] = field(default_factory=list)
+    marks: list[int] = field(default_factory=list)  # marks[n]: the first n messages in short
 
 
 Found = tuple[Conversation, int, list[Change]]
@@ -70,8 +88,8 @@ Found = tuple[Conversation, int, list[Change]]
 class Memory:
     """Conversations by what identifies them."""
 
-    def __init__(self, conversations: int = 1_000, size: int = 64 << 20) -> None:
-        self._most, self._limit, self._size = conversations, size, 0
+    def __init__(self, conversations: int = 1_000, size: int = 64 << 20, by_list: bool = True) -> None:
+        self._most, self._limit, self._size, self._by_list = conversations, size, 0, by_list
         self._lock, self._numbers = threading.Lock(), itertools.count()
         self._held: OrderedDict[int, Conversation] = OrderedDict()
         self._keys: dict[Key, dict[Place, None]] = {}
@@ -86,11 +104,11 @@ class Memory:
 
     def look(self, body: dict[str, Any]) -> Sent:
         """Link a request to what is known and name what changed since; nothing is kept yet."""
-        messages = body["messages"]
-        packed = [_pack(message) for message in messages]
-        sent = Sent(body, packed, _pack(body.get("system")), _pack(body.get("tools")))
+        sent = self._packed(body)
         with self._lock:
-            found = self._find(sent)
+            found = self._find_list(sent)
+            if found is None or not found[2]:
+                found = self._find(sent, found[1] if found else -1) or found
             if found is None or not found[2]:
                 found = self._find_written(sent, found[1] if found else -1) or found
             if found is not None:
@@ -100,32 +118,46 @@ class Memory:
 
     def keep(self, sent: Sent, content: list[Any]) -> None:
         """Remember a request that was accepted, and the content array that came back."""
-        end, reply = len(sent.packed), _pack(content)
+        end, reply = len(sent.packed), pack(content)
         with self._lock:
             known = sent.known if not sent.changes else None  # a changed list is a new beginning
             if known is None or known.number not in self._held or max(known.turns) != sent.at:
                 turns = {n: turn for n, turn in known.turns.items() if n <= sent.at} if known else {}
-                known = Conversation([], turns, sent.system, sent.tools, next(self._numbers))
+                known = Conversation([], turns, {}, sent.system, sent.tools, next(self._numbers))
                 self._held[known.number] = known
             self._grow(known, sent, reply)
-            for key in keys({"role": "assistant", "content": content}):
+            lists = [("list", sent.marks[n]) for n in _beginnings(sent)]
+            for key in [*keys({"role": "assistant", "content": content}), *lists]:
                 self._keys.setdefault(key, {})[known.number, end] = None
                 known.keys.add((key, end))
             self._shrink()
 
     def forget(self, messages: Sequence[Any]) -> None:
         """Forget the conversations that this list can be linked to."""
-        body = {"messages": messages}
-        sent = Sent(body, [_pack(message) for message in messages], _pack(None), _pack(None))
+        sent = self._packed({"messages": messages})
         with self._lock:
-            while (found := self._find(sent) or self._find_written(sent, -1)) is not None:
+            while (found := self._find(sent, -1) or self._find_written(sent, -1)) is not None:
                 self._drop(found[0].number)
+            for number in [
+                n for n, known in self._held.items() if _begins_alike(known.messages, sent.packed)
+            ]:
+                self._drop(number)
+
+    def _packed(self, body: dict[str, Any]) -> Sent:
+        packed = [pack(message) for message in body["messages"]]
+        sent = Sent(body, packed, pack(body.get("system")), pack(body.get("tools")))
+        sent.marks = marks_of(body["messages"], packed)
+        return sent
 
     def _grow(self, known: Conversation, sent: Sent, reply: bytes) -> None:
         end = len(sent.packed)
         fresh = sum(len(row) + OVERHEAD for row in sent.packed[len(known.messages) :]) + len(reply) + OVERHEAD
-        fresh += len(sent.system) + len(sent.tools) if not known.messages else 0
-        known.messages, known.turns[end] = sent.packed, reply
+        fresh += MARK + (len(sent.system) + len(sent.tools) if not known.messages else 0)
+        known.messages, known.turns[end], known.heads[end] = (
+            sent.packed,
+            reply,
+            head_of(sent.body.get("model"), sent.system, sent.tools),
+        )
         known.system, known.tools = sent.system, sent.tools
         known.size += fresh
         self._size += fresh
@@ -143,14 +175,52 @@ class Memory:
             if not places:
                 del self._keys[key]
 
-    def _find(self, sent: Sent) -> Found | None:
-        """Return the newest response that a list can be linked to, and what changed up to it.
+    def _find_list(self, sent: Sent) -> Found | None:
+        """Return a response to the longest beginning that was sent before, and what became of it."""
+        for at in range(len(sent.marks) - 2, 0, -1):
+            places = self._places(("list", sent.marks[at]))
+            found = self._judged(at, places, sent) if places else None
+            if found is not None:
+                return found
+        return None
+
+    def _judged(self, at: int, places: list[Place], sent: Sent) -> Found | None:
+        """Compare what stands at `at` with the responses that were given there; None if it tells nothing."""
+        turn = _turn(sent.body["messages"], at)
+        answers = [(self._held[number], end) for number, end in places]
+        if _role(turn[0]) == "assistant":
+            kept = [(known, end, list(_head_changes(known, sent))) for known, end in answers
+                    if _is_kept(known, at, end, turn)]  # fmt: skip
+            if kept:
+                return next((one for one in kept if not one[2]), kept[0])
+        if not self._by_list:
+            return None
+        given = [
+            known
+            for known, end in answers
+            if end == at and known.heads[at] == head_of(sent.body.get("model"), sent.system, sent.tools)
+        ]
+        if not given or (at == len(sent.packed) - 1 and _role(turn[0]) == "assistant"):
+            return None  # answered elsewhere, or begun by the caller, then or now
+        known = given[-1]
+        content = unpack(known.turns[at])
+        own = {*keys({"role": "assistant", "content": content})}
+        if any(_minted(key) and key not in own for message in turn[:-1] for key in keys(message)):
+            return None  # an answer of the provider, but not this one
+        if _role(turn[0]) != "assistant" and not (max(known.turns) == at and _calls(content)):
+            return None  # asked again without it
+        change = turn_change(content, turn, at)
+        return (known, at, [change]) if change is not None else None
+
+    def _find(self, sent: Sent, after: int) -> Found | None:
+        """Return the newest response behind place `after` that a list can be linked to, and what changed.
 
         Of several with the same id, the one that nothing changed since, or else the latest.
         """
         messages = sent.body["messages"]
-        for i in range(len(messages) - 1, -1, -1):
-            hits = {hit for key in keys(messages[i]) for hit in self._hits(key, i, sent)}
+        for i in range(len(messages) - 1, after, -1):
+            known = [key for key in keys(messages[i]) if key in self._keys]
+            hits = {hit for key in known for hit in self._places(key) if hit[1] > after}
             if hits:
                 found = [self._compared(hit, sent) for hit in sorted(hits, reverse=True)]
                 return next((one for one in found if not one[2]), found[0])
@@ -178,39 +248,28 @@ class Memory:
         places = self._keys.get(key, {})
         return list(places) if len(places) <= FAN else []
 
-    def _hits(self, key: Key, i: int, sent: Sent) -> Iterator[Place]:
-        """Yield the responses that have this key. Words speak only where the list is equal up to them."""
-        for hit in self._places(key):
-            number, at = hit
-            if key[0] != "text":
-                yield hit
-            elif at == i and self._same_until(hit, sent.packed):
-                turn = _pack({"role": "assistant", "content": _unpack(self._held[number].turns[at])})
-                if _same_message(turn, sent.packed[i]):
-                    yield hit
 
-
-def keys(message: Any) -> Iterator[Key]:
-    """Yield what a message can be known by."""
-    for block in _listed(message):
+def keys(message: Any) -> list[Key]:
+    """Return what a message can be known by."""
+    found: list[Key] = []
+    content = message.get("content") if isinstance(message, dict) else None
+    given = bool(content) and message.get("role") == "assistant"
+    for block in content if isinstance(content, (list, tuple)) else ():
         kind = block.get("type") if isinstance(block, dict) else None
         if kind == "tool_result":
-            yield from _long("id", block.get("tool_use_id"))
-        elif not isinstance(block, dict) or message.get("role") != "assistant":
+            mark = block.get("tool_use_id")
+        elif not given or kind is None or kind == "text":
             continue
         elif kind in THINKING:
             mark = block.get("signature") or block.get("data")
-            for name, text in _long("signature", mark):
-                yield name, f"{str(text)[:64]}{hash(text)}"  # its beginning, and all of it in short
-        elif kind == "text" and isinstance(block.get("text"), str) and block["text"].strip():
-            yield "text", hash(block["text"].strip())
-        elif kind:
-            yield from _long("id", block.get("id"))
-
-
-def _long(name: str, mark: Any) -> Iterator[Key]:
-    if isinstance(mark, str) and len(mark) >= LONG:
-        yield name, mark
+            if isinstance(mark, str) and len(mark) >= LONG:
+                found.append(("signature", hash(mark)))
+            continue
+        else:
+            mark = block.get("id")
+        if isinstance(mark, str) and len(mark) >= LONG:
+            found.append(("id", mark))
+    return found
 
 
 def _written(message: Any) -> Iterator[str]:
@@ -233,19 +292,73 @@ def _changes(known: Conversation, at: int, sent: Sent) -> Iterator[Change]:
     start, end = 0, min(at, len(sent.packed))
     while start < end and _same_message(known.messages[start], sent.packed[start]):
         start += 1
-    rows = [Known(_unpack(row), n in known.turns) for n, row in enumerate(known.messages[start:at], start)]
-    reply = Known({"role": "assistant", "content": _unpack(known.turns[at])}, given=True)
-    if (known.system, known.tools) != (sent.system, sent.tools) and _has_thinking(messages):
-        for compare, old, new in (
-            (system_change, known.system, sent.system),
-            (tools_change, known.tools, sent.tools),
-        ):
-            change = compare(_unpack(old), _unpack(new)) if old != new else None
-            if change is not None:
-                yield change
+    rows = [Known(unpack(row), n in known.turns) for n, row in enumerate(known.messages[start:at], start)]
+    reply = Known({"role": "assistant", "content": unpack(known.turns[at])}, given=True)
+    yield from _head_changes(known, sent)
     change = first_change([*rows, reply], messages[start:], start)
     if change is not None:
         yield change
+
+
+def _head_changes(known: Conversation, sent: Sent) -> Iterator[Change]:
+    """Yield what changed of the system prompt and the tools, where there is thinking made with them."""
+    same_head = (known.system, known.tools) == (sent.system, sent.tools)
+    if same_head or not _has_thinking(sent.body["messages"]):
+        return
+    for compare, old, new in (
+        (system_change, known.system, sent.system),
+        (tools_change, known.tools, sent.tools),
+    ):
+        change = compare(unpack(old), unpack(new)) if old != new else None
+        if change is not None:
+            yield change
+
+
+def _beginnings(sent: Sent) -> Iterator[int]:
+    """Yield the lengths of the lists that a response answers: all, and what stands before a begun turn."""
+    end = len(sent.packed)
+    yield end
+    while end and _role(sent.body["messages"][end - 1]) == "assistant":
+        end -= 1
+        yield end
+
+
+def _begins_alike(a: Sequence[bytes], b: Sequence[bytes]) -> bool:
+    return bool(a and b) and _same_message(a[0], b[0])
+
+
+def _turn(messages: Sequence[Any], at: int) -> list[Any]:
+    """Return the assistant messages from `at` on, and the message behind them."""
+    end = at
+    while end < len(messages) and _role(messages[end]) == "assistant":
+        end += 1
+    return list(messages[at : end + 1])
+
+
+def _is_kept(known: Conversation, at: int, end: int, turn: Sequence[Any]) -> bool:
+    """Tell whether a turn is the response at `end`, or what that went on with."""
+    if end == at:
+        return turn_change(unpack(known.turns[at]), turn, at) is None
+    return first_change(_gone_on(known, at, end), turn, at) is None
+
+
+def _gone_on(known: Conversation, at: int, end: int) -> list[Known]:
+    """Return a turn that was sent unfinished, and what it was finished with."""
+    rows = [Known(unpack(row)) for row in known.messages[at:end]]
+    return [*rows, Known({"role": "assistant", "content": unpack(known.turns[end])}, given=True)]
+
+
+def _minted(key: Key) -> bool:
+    """Tell whether a key looks like one that the provider alone makes: a signature, or an id in its form."""
+    return key[0] == "signature" or MINTED.fullmatch(str(key[1])) is not None
+
+
+def _role(message: Any) -> Any:
+    return message.get("role") if isinstance(message, dict) else None
+
+
+def _calls(content: list[Any]) -> bool:
+    return any(isinstance(block, dict) and block.get("type") == "tool_use" for block in content)
 
 
 def _has_thinking(messages: Sequence[Any]) -> bool:
@@ -253,21 +366,9 @@ def _has_thinking(messages: Sequence[Any]) -> bool:
 
 
 def _same_message(a: bytes, b: bytes) -> bool:
-    if a == b or same(_unpack(a), _unpack(b)):  # equal, or spelled with its keys in another order
+    if a == b or same(unpack(a), unpack(b)):  # equal, or spelled with its keys in another order
         return True
     return (
-        first_change([Known(_unpack(a))], [_unpack(b)]) is None
-        and first_change([Known(_unpack(b))], [_unpack(a)]) is None
+        first_change([Known(unpack(a))], [unpack(b)]) is None
+        and first_change([Known(unpack(b))], [unpack(a)]) is None
     )
-
-
-def _pack(value: Any) -> bytes:
-    """Pack a JSON value; several times faster than JSON text, and equal for values built alike."""
-    try:
-        return marshal.dumps(value, 2)  # version 2 knows no references, so equal values give equal bytes
-    except ValueError:  # a subclass of a plain type, or no JSON value at all
-        return marshal.dumps(json.loads(json.dumps(value, default=repr)), 2)
-
-
-def _unpack(row: bytes) -> Any:
-    return marshal.loads(row)

@@ -51,6 +51,7 @@ class Assembly:
         self._on_text = on_text
         self._message: Reply | None = None
         self._blocks: dict[int, Block] = {}
+        self._open: set[int] = set()  # blocks whose stop has not come
         self._inputs: dict[int, str] = {}  # the JSON text of a call's input, as far as it has come
         self._done = False
 
@@ -85,9 +86,11 @@ class Assembly:
 
     def _take(self, kind: Any, event: Event) -> None:
         if kind == "message_start":
+            if self._message is not None:
+                raise ValueError("a second message began")
             self._message = copy.deepcopy(dict(event["message"]))
         elif kind == "content_block_start":
-            self._blocks[event["index"]] = copy.deepcopy(dict(event["content_block"]))
+            self._begin(event["index"], event["content_block"])
         elif kind == "content_block_delta":
             self._add_delta(event["index"], event["delta"])
         elif kind == "content_block_stop":
@@ -97,13 +100,22 @@ class Assembly:
         self._done = self._done or kind == "message_stop"
 
     def message(self) -> Reply:
-        """Return the completed message. Raises `StreamCutError` if its end never came."""
-        if self._message is None or not self._done or self._inputs:
+        """Return the message. Raises `StreamCutError` if its end, or that of a block, never came."""
+        whole = self._done and not self._open and sorted(self._blocks) == list(range(len(self._blocks)))
+        if self._message is None or not whole or self._message.get("stop_reason") is None:
             raise StreamCutError("the stream ended before the message was complete")
         began = self._message.get("content") or []
         return {**self._message, "content": [*began, *(self._blocks[n] for n in sorted(self._blocks))]}
 
+    def _begin(self, index: int, block: Block) -> None:
+        if index in self._blocks or isinstance(index, bool) or not isinstance(index, int):
+            raise ValueError(f"block {index} began twice, or is no block")
+        self._blocks[index] = copy.deepcopy(dict(block))
+        self._open.add(index)
+
     def _add_delta(self, index: int, delta: Block) -> None:
+        if index not in self._open:
+            raise KeyError(index)
         block, kind = self._blocks[index], delta.get("type")
         if kind == "input_json_delta":
             self._inputs[index] = self._inputs.get(index, "") + delta["partial_json"]
@@ -120,6 +132,7 @@ class Assembly:
                 block[key] = _joined(block.get(key), delta[key])
 
     def _close(self, index: int) -> None:
+        self._open.remove(index)  # KeyError: it never began, or ended before
         text = self._inputs.pop(index, "")
         if text.strip():  # a call without arguments streams nothing, and keeps the {} that it began with
             self._blocks[index]["input"] = _parsed(text)

@@ -2,7 +2,8 @@
 
 Run by hand: `python tests/bench/bench.py`. Prints, asserts nothing: a shared machine is
 no place for a timed test. Aims: `break list` <= 1.5, `break cut-signature --json` <= 1.3,
-`walker.check` <= 3, the guard of 2,002 messages <= 1, and `break check` of the public evidence <= 3.
+`walker.check` <= 3, the guard of 2,002 messages <= 1, `break check` of the public evidence <= 3, and grading
+one submission <= 1.5 for each check that does not wait on purpose.
 The evidence is no part of this repository: the last figure is printed where `BREAK_EVIDENCE` names a
 file of exchanges (`.jsonl` or `.jsonl.gz`), or one stands at `../shared/evidence/exchanges.jsonl.gz`.
 """
@@ -44,7 +45,7 @@ def long_list(turns: int) -> list[dict[str, Any]]:
     """Return a valid list of 2 * turns + 2 messages: thinking, text and two calls a turn, each answered."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": "start"}]
     for n in range(turns):
-        ids = [f"toolu_{n}_{k}" for k in "ab"]
+        ids = [f"toolu_{n:023}{k}" for k in "ab"]
         calls = [{"type": "tool_use", "id": ident, "name": "look", "input": {"n": n}} for ident in ids]
         thinking = {"type": "thinking", "thinking": "t" * 200, "signature": "s" * 300}
         words = {"type": "text", "text": "w" * 200}
@@ -243,6 +244,26 @@ def loopback_pair() -> tuple[socket.socket, socket.socket]:
         return ours, listening.accept()[0]
 
 
+def bench_grading(rounds: int = 3) -> None:
+    """Print what grading takes for each check, against starting Python with the SDK once for each of them."""
+    from breaks.lab.grading import bundled
+    from breaks.lab.grading.grade import grade
+    from breaks.lab.grading.result import Submission
+
+    waits = {"tool_hangs", "interrupted_and_resumed", "killed_and_resumed"}
+    names = [each.name for each in bundled.checks() if each.name not in waits]
+    source = (bundled.folder() / "samples" / "good.py").read_bytes()
+    loop = Submission("good", {"solve.py": source}, entry="solve.py")
+
+    def graded() -> None:
+        result = grade(loop, 1, only=names)
+        assert result.full, result.reason or [check for check in result.checks if check.state == "failed"]
+
+    start = process(PYTHON, "-c", "import anthropic; anthropic.Anthropic(api_key='none')")
+    floor = f"starting Python with the SDK {len(names)} times"
+    ratio("break grade, one submission", floor, graded, lambda: [start() for _ in names], rounds)
+
+
 def main() -> None:
     """Print the ratios."""
     bare_click = process(PYTHON, "-c", "import click, rich.console")
@@ -255,6 +276,7 @@ def main() -> None:
     bench_judging()
     bench_serve()
     bench_check()
+    bench_grading()
 
 
 if __name__ == "__main__":

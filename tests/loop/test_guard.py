@@ -274,7 +274,7 @@ def test_what_was_not_seen_is_judged_on_pairing_alone(server):
 
 
 def test_another_answer_to_the_same_question_is_no_edit(server):
-    """A turn with ids of its own after the same question is not compared with the one that was seen."""
+    """A turn with ids that the provider made, and that were not seen, is one from elsewhere."""
     guard = MessageGuard()
     messages = opened(step(server, "json", guard))
     other = json.loads(json.dumps(messages).replace("toolu_", "toolu_9"))
@@ -289,6 +289,7 @@ def test_an_older_point_of_the_list_can_be_gone_back_to(server):
     guard = MessageGuard()
     call = step(server, "json", guard)
     messages = opened(call, rounds=2)
+    call(messages)
 
     again = [*messages[:3], {"role": "user", "content": "Only the policy, please."}]
     append_turn(again, call(again)["content"], Desk(wait=0).dispatch)

@@ -92,13 +92,13 @@ def test_the_same_words_link_no_two_conversations(seen, held):
     assert 0 == send(guard, *sent, replies=replies + [text("x")] * (seen + 1))
 
 
-@pytest.mark.parametrize("end", ["17:00", "18:00"])
-def test_another_answer_of_text_is_no_edit(end):
-    """Another process may have given a similar answer to the same question: words are no evidence."""
+@pytest.mark.parametrize("guard", [MessageGuard("log"), MessageGuard(by_list=False)])
+def test_another_answer_of_text_may_be_another_process(guard):
+    """In production, and where it is said so, an answer that was not given here is no evidence."""
     words = "The parcel with your order 4471 is on the van and should arrive today before {}."
-    messages = [user("Where?"), turn(text(words.format(end))), user("Fine.")]
+    messages = [user("Where?"), turn(text(words.format("17:00"))), user("Fine.")]
 
-    assert 0 == send(MessageGuard(), messages[:1], messages, replies=[text(words.format("18:00")), text("x")])
+    assert 0 == send(guard, messages[:1], messages, replies=[text(words.format("18:00")), text("x")])
 
 
 @pytest.mark.parametrize("ident", ["t1", "toolu_1", "call_00000000000"])
@@ -106,7 +106,7 @@ def test_a_short_id_links_nothing(ident):
     """Ids that somebody counted up may well be the same in another conversation."""
     block = {**call(), "id": ident}
     answered = user([{"type": "tool_result", "tool_use_id": ident, "content": "r"}])
-    other = [user("q"), turn([{**block, "input": {"another": 1}}]), answered]
+    other = [user("p"), turn([{**block, "input": {"another": 1}}]), answered]
 
     assert 0 == send(MessageGuard(), [user("q")], other, replies=[[block], text("x")])
 
@@ -323,12 +323,12 @@ def test_an_id_in_a_text_is_no_evidence_where_its_turn_stands():
     assert 0 == send(MessageGuard(), *lists, replies=[[call(1)], text("x"), text("y")])
 
 
-def test_asking_again_without_the_newest_turn_is_allowed():
-    """An answer that is thrown away leaves no trace; so this is not found, and must not be."""
+def test_asking_again_without_the_newest_answer_is_allowed():
+    """An answer of text that is thrown away owes nothing; so this is not found, and must not be."""
     older = [user("q"), turn([call(1)]), result(1)]
     lists = [older[:1], older, [*older, user("Only the policy, please.")]]
 
-    assert 0 == send(MessageGuard(), *lists, replies=[[call(1)], [call(2)], text("x")])
+    assert 0 == send(MessageGuard(), *lists, replies=[[call(1)], text("So."), text("x")])
 
 
 TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in ("a", "b")]

@@ -173,8 +173,13 @@ HALF = {"type": "input_json_delta", "partial_json": '{"n": 1'}
 @pytest.mark.parametrize(
     "events",
     [[], [START], [START, *TEXT], [START, *TEXT, END], [*TEXT, END, STOP],
-     [START, *block(0, CALL, HALF)[:2], END, STOP]],
-    ids=["nothing", "start", "no ending", "no stop", "no start", "open call"],
+     [START, *block(0, CALL, HALF)[:2], END, STOP], [START, *TEXT[:2], END, STOP],
+     [START, TEXT[0], END, STOP], [START, *TEXT, block(1, CALL)[0], END, STOP],
+     [START, *block(1, CALL), END, STOP], [START, *TEXT, *block(2, CALL), END, STOP],
+     [START, *TEXT, STOP], [START, *TEXT, {**END, "delta": {}}, STOP]],
+    ids=["nothing", "start", "no ending", "no stop", "no start", "open call", "open text",
+         "empty open text", "open block behind a whole one", "no first block", "a block is missing",
+         "no reason", "an empty ending"],
 )  # fmt: skip
 def test_a_stream_that_ends_early_without_an_error_is_cut(events):
     """What is there without its end is no message, however orderly the connection was closed."""
@@ -217,6 +222,13 @@ GARBLED = {
     "a start of nothing": {"type": "content_block_start", "index": 1, "content_block": None},
     "a message of nothing": {"type": "message_start", "message": 5},
     "an ending of nothing": {"type": "message_delta", "delta": 5},
+    "a second message": START,
+    "a block that began before": TEXT[0],
+    "a delta of a block that has ended": TEXT[1],
+    "a second stop": TEXT[2],
+    "a stop of no block": {"type": "content_block_stop", "index": 4},
+    "an index that is none": {**TEXT[0], "index": "1"},
+    "an index that is a truth": {**TEXT[0], "index": True},
 }
 
 
