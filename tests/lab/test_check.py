@@ -20,7 +20,7 @@ from breaks.lab.intake import Raw
 from breaks.lab.shown_by import SHOWN_BY
 from cassettes.stand_in import Request, answer
 from tests.lab.lists import assistant, call, result, text, thinking, user
-from tests.lab.test_cli import run
+from tests.lab.program import run
 
 Json = dict[str, Any]
 MODEL = "claude-haiku-5-5"

@@ -12,7 +12,8 @@ import pytest
 
 from breaks.lab import rule_page
 from cassettes.stand_in import rulebook
-from tests.lab.test_cli import HEAVY, ROOT, environment, run
+from tests.lab.program import ROOT, environment, run
+from tests.lab.test_cli import HEAVY
 
 RULES = [r.id for r in rulebook.rules()]
 
