@@ -2,6 +2,9 @@
 
 A Python file defines `solve(client, question, tools) -> str`, plain or async. Any other program reads the
 question from standard input, finds the provider and the tools in its environment, and prints its answer.
+A loop chooses its model, `max_tokens`, system prompt, thinking, streaming and retries freely. The model of a
+grading run thinks only if it is asked to, or where a check is about that; it asks for several things at once
+whatever `tool_choice` says of that; and no list is kept for a loop (`thread`): each request holds the whole.
 Not here: how it is started (`jail.py`), and what is asked of it (`tests/grading`).
 """
 
