@@ -168,3 +168,32 @@ def test_a_message_quotes_nothing_that_acts():
     assert len(message) <= LONGEST
     assert len(str(Failure("y" * 10_000))) == LONGEST
     assert quoted("a\nb\t\x00c") == '"a b \\x00c"'
+
+
+def idle(client, question, tools):
+    """A loop that sends nothing."""
+    return "nothing"
+
+
+def odd(client, question, tools):
+    """A loop whose requests hold everything but messages."""
+    for messages in ([1, None, "a"], [{"role": 7, "content": [3, {"type": []}]}], {"a": [[]]}, [{}], None):
+        try:
+            client.post(
+                "/v1/messages", cast_to=object, body={"messages": messages, "tools": [1, {"name": []}]}
+            )
+        except Exception:
+            continue
+    return "nothing"
+
+
+@pytest.mark.parametrize("name", sorted(set(inside.checks()) - inside.IN_A_PROCESS))
+@pytest.mark.parametrize("solve", [idle, odd])
+def test_no_check_is_at_a_loss_before_a_loop_that_does_nothing_right(solve, name):
+    """Each check by itself says that such a loop fails; none of them crashes or is undecided."""
+
+    def offering(client, question, tools, max_input_tokens):
+        return solve(client, question, tools)
+
+    state, message = inside.graded(offering, only={name})[name]
+    assert state == "failed", message

@@ -122,7 +122,7 @@ class Course:
             )
         end = self.ends[-1]
         if end.why != "exit":
-            how = LIMITS.get(end.why, end.why).format(seconds=end.seconds)
+            how = _limit(end)
             last = f"the last that came was {self._newest()}" if self.asked else "nothing had come from it"
             raise Failure(f"The loop has to end by itself. Instead {how}; {last}.")
         if status and end.status != 0:
@@ -274,8 +274,8 @@ class Course:
             raise Failure(f"After the answer (reply to request {final.n}) {runs[0].name} was run again.")
 
     def parity(self) -> None:
-        """Every request holds what the first one held, and two entries for each reply since: turn and "
-        "results."""
+        """Every request holds what the first one held, and two entries for each reply since."""
+        self.asked_well()
         first, rounds = len(self.asked[0].messages), 0
         for each in self.conversation:
             want = first + 2 * rounds
@@ -290,8 +290,7 @@ class Course:
     # -- words
 
     def refusal(self, each: Asked) -> str:
-        """Say which request was refused, with the provider's sentence, its rule, and the break that "
-        "shows it."""
+        """Say which request was refused, with the sentence, its rule, and the break that shows it."""
         error = each.response.get("error")
         sentence = str(error.get("message")) if isinstance(error, dict) else ""
         rule = rulebook.identify(sentence)
@@ -313,7 +312,13 @@ class Course:
     def _told(self, end: Ended) -> str:
         words = [line for line in end.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         last = f", and its last line of error output was {quoted(words[-1], 200)}" if words else ""
+        if end.why != "exit":
+            return f"was stopped, since {_limit(end)}{last}"
         return f"ended with status {end.status}{last}"
+
+
+def _limit(end: Ended) -> str:
+    return LIMITS.get(end.why, end.why).format(seconds=end.seconds)
 
 
 def part_of(loss: Loss) -> str:
