@@ -84,6 +84,13 @@ def clear_results(messages: list[Message], keep: int, model: str, text: str = CL
 
     Each block stays, with its call id and its error flag, so that no call is left open.
     """
+    trimmed, cleared = _cleared(messages, keep, text)
+    kept, thinking = _drop_thinking(list(enumerate(trimmed)), [i for i, _ in cleared], model)
+    return Trimmed(kept, cleared=_paths(cleared), thinking=thinking)
+
+
+def _cleared(messages: list[Message], keep: int, text: str) -> tuple[list[Message], list[tuple[int, int]]]:
+    """Return the list, message by message, with old results cleared, and where."""
     answers = [i for i, message in enumerate(messages) if _of(message, "tool_result")]
     trimmed, cleared = list(messages), []
     for i in answers[: max(0, len(answers) - keep)]:
@@ -93,9 +100,11 @@ def clear_results(messages: list[Message], keep: int, model: str, text: str = CL
                 blocks[j] = {**block, "content": text}
                 cleared.append((i, j))
         trimmed[i] = {**messages[i], "content": blocks}
-    paths = tuple(f"messages[{i}].content[{j}]" for i, j in cleared)
-    kept, thinking = _drop_thinking(list(enumerate(trimmed)), [i for i, _ in cleared], model)
-    return Trimmed(kept, cleared=paths, thinking=thinking)
+    return trimmed, cleared
+
+
+def _paths(places: Iterable[tuple[int, int]]) -> tuple[str, ...]:
+    return tuple(f"messages[{i}].content[{j}]" for i, j in places)
 
 
 def _length(value: Any) -> int:
@@ -106,11 +115,11 @@ def _length(value: Any) -> int:
 class ContextBudget:
     """Counts the list before each call and acts at a threshold, so that it never meets the window.
 
-    At `act_at` of the window it clears old results, or trims if that is not enough, down to
-    `aim` of it: far enough to leave the list alone for a while, since every change costs the
-    cache and, on some models, the thinking. Where the aim is out of reach it goes as near as it
-    can, and refuses only a list that neither way brings under the window. `events` keeps what
-    was done.
+    At `act_at` of the window it clears the content of old results; if that is not enough, whole
+    pairs go too, oldest first, down to `aim` of the window: far enough to leave the list alone for
+    a while, since every change costs the cache and, on some models, the thinking. Where the aim
+    is out of reach it goes as near as it can, and refuses only a list that both together do not
+    bring under the window. `events` keeps what was done.
     """
 
     window: int
@@ -129,19 +138,20 @@ class ContextBudget:
         cleared = clear_results(messages, self.keep, self.model)
         if self.count(cleared.messages) <= aim:
             return cleared
-        trimmed = _without(messages, _units(messages, self.model), self.model)
-        if self.count(trimmed.messages) <= aim:
-            return trim_to_tokens(messages, aim, self.model, self.count)
-        nearest = min(cleared, trimmed, key=lambda made: self.count(made.messages))
-        if self.count(nearest.messages) > self.window:
-            return trim_to_tokens(messages, self.window, self.model, self.count)  # raises, with the reason
-        return nearest
+        try:
+            return _trim(messages, aim, self.model, self.count, "tokens", self.keep)
+        except TrimError:
+            least = _without(messages, _units(messages, self.model), self.model, self.keep)
+            if self.count(least.messages) > self.window:
+                return _trim(messages, self.window, self.model, self.count, "tokens", self.keep)  # raises
+        return min(cleared, least, key=lambda made: self.count(made.messages))
 
     def around(self, call: Call, on_trim: Callable[[list[Message]], Any] | None = None) -> Call:
         """Return a call step that first makes the list fit, in place: the loop goes on with what was sent.
 
-        `on_trim` is given the new list before it is sent. With a `MessageGuard` on the client it
-        has to be `guard.forget`, or the guard takes the missing past for a mistake.
+        `on_trim` is given the new list before it is sent; the last of `events` says what was done.
+        With a `MessageGuard` on the client it has to be `guard.forget`, or the guard takes the
+        missing past for a mistake.
         """
 
         def fitted(messages: list[Message]) -> Reply:
@@ -156,11 +166,14 @@ class ContextBudget:
         return fitted
 
 
-def _trim(messages: list[Message], most: int, model: str, count: Count, of: str) -> Trimmed:
+def _trim(
+    messages: list[Message], most: int, model: str, count: Count, of: str, keep: int | None = None
+) -> Trimmed:
+    """Remove as few units as will do; `keep`: behind the clearing of all but so many answers."""
     if count(messages) <= most:
         return Trimmed(list(messages))
     units = _units(messages, model)
-    best = _without(messages, units, model)
+    best = _without(messages, units, model, keep)
     least = count(best.messages)
     if least > most:
         what = "the first question, the last words of the user and the newest pair"
@@ -168,7 +181,7 @@ def _trim(messages: list[Message], most: int, model: str, count: Count, of: str)
     low, high = 0, len(units)  # removing `high` units is enough, removing `low` is not
     while high - low > 1:
         middle = (low + high) // 2
-        tried = _without(messages, units[:middle], model)
+        tried = _without(messages, units[:middle], model, keep)
         enough = count(tried.messages) <= most
         best, low, high = (tried, low, middle) if enough else (best, middle, high)
     return best
@@ -209,11 +222,15 @@ def _stay(turns: list[_Turn]) -> set[int]:
     return {n for n, turn in enumerate(turns) if turn.compaction} | {*words[:1], *words[-1:]} | under_way
 
 
-def _without(messages: list[Message], units: Iterable[list[int]], model: str) -> Trimmed:
+def _without(
+    messages: list[Message], units: Iterable[list[int]], model: str, keep: int | None = None
+) -> Trimmed:
     gone = {i for unit in units for i in unit}
-    rest = [(i, message) for i, message in enumerate(messages) if i not in gone]
-    kept, thinking = _drop_thinking(rest, sorted(gone), model)
-    return Trimmed(kept, tuple(f"messages[{i}]" for i in sorted(gone)), thinking=thinking)
+    bare, cleared = _cleared(messages, keep, CLEARED) if keep is not None else (messages, [])
+    cleared = [(i, j) for i, j in cleared if i not in gone]
+    rest = [(i, message) for i, message in enumerate(bare) if i not in gone]
+    kept, thinking = _drop_thinking(rest, sorted(gone | {i for i, _ in cleared}), model)
+    return Trimmed(kept, tuple(f"messages[{i}]" for i in sorted(gone)), _paths(cleared), thinking)
 
 
 def _drop_thinking(

@@ -21,7 +21,7 @@ from loop.stream import (
     stream_caller,
 )
 from loop.walker import check, same
-from tests.loop.loopback import PARAMS, QUESTION, service
+from tests.loop.loopback import PARAMS, QUESTION
 
 START = {
     "type": "message_start",
@@ -51,13 +51,6 @@ def assembled(*events, **more):
     for event in events:
         assembly.add(event)
     return assembly.message()
-
-
-@pytest.fixture(scope="module")
-def server():
-    """One server for the tests of this file."""
-    with service() as running:
-        yield running
 
 
 def test_a_stream_gives_the_same_message_as_a_whole_response(server):
