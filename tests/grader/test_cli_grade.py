@@ -197,14 +197,17 @@ def test_a_termination_is_an_interrupt(folder: Path) -> None:
     assert "interrupted" in document["output"]
 
 
-def test_killed_grader_leaves_no_process(folder: Path) -> None:
-    """When the program itself is killed, the grading process and the loop do not outlive it."""
+def test_killed_grader_leaves_nothing(folder: Path) -> None:
+    """When the program itself is killed, neither grading process nor loop outlives it, nor their folder."""
     (folder / "loop.py").write_text(SLOW)
-    process = started("grade", "loop.py", *FIRST, cwd=folder)
+    (folder / "tmp").mkdir()
+    process = started("grade", "loop.py", *FIRST, cwd=folder, TMPDIR=str(folder / "tmp"))
     children = _at_work(process)
+    assert list((folder / "tmp").iterdir())
     process.kill()
     process.communicate(timeout=60)
     assert all(map(gone, children))
+    assert not list((folder / "tmp").iterdir())
 
 
 def _at_work(process: subprocess.Popen[str]) -> list[int]:

@@ -132,6 +132,14 @@ def test_silence_has_an_end(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert gone(int(result.checks[0].message))
 
 
+def test_the_whole_has_an_end(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that keeps talking within its time for each check is ended all the same."""
+    monkeypatch.setattr(grade, "START", 1.0)
+    monkeypatch.setattr(grade, "EACH", 0.1)
+    result = play('[(say(isolation="namespaces"), time.sleep(0.1)) for _ in range(600)]')
+    assert result.reason == "grading took longer than all its checks may together"
+
+
 def test_staying_after_the_end_costs_nothing(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has told everything and does not go is ended, and what it told counts."""
     monkeypatch.setattr(grade, "GRACE", 0.5)

@@ -26,8 +26,9 @@ from breaks.lab.about import version
 from breaks.lab.grading import bundled
 from breaks.lab.grading.bundled import Listed
 from breaks.lab.grading.channel import Channel
+from breaks.lab.grading.jail import LIMITS
 from breaks.lab.grading.result import STATES, Check, Result, Submission
-from breaks.lab.grading.worker import to_json
+from breaks.lab.grading.worker import PLACE, to_json
 
 ROOT = Path(__file__).resolve().parents[3]  # the folder that holds the kit's packages
 MESSAGE = 4_000  # characters of a message that are kept
@@ -35,7 +36,8 @@ TICK = 0.2  # seconds between looks at whether to stop
 START = 60.0  # seconds until the first check may have reported, beside the time of a check
 GRACE = 5.0  # seconds for the process to end once it has said its last word
 KEYS = {"check", "state", "message", "seconds"}  # of a report
-SILENCE = 120.0  # seconds between two reports: several starts of a loop, each within its own wall time
+SILENCE = 6 * LIMITS.wall  # seconds between two reports: a check starts the loop a few times
+EACH = 3 * LIMITS.wall  # seconds for a check, on an average over all: the bound of a whole submission
 
 # The path goes to the end: a folder that is not installed is found, and shadows nothing.
 _CODE = "import sys; sys.path.append(sys.argv[1]); from breaks.lab.grading.worker import main; main()"
@@ -105,7 +107,7 @@ class _Talk:
     def hold(self, job: dict[str, Any]) -> str:
         """Start the process, hear it out, and end it; return why the result is undecided, or nothing."""
         with (
-            tempfile.TemporaryDirectory(prefix="break-grade-", ignore_cleanup_errors=True) as place,
+            tempfile.TemporaryDirectory(prefix=PLACE, ignore_cleanup_errors=True) as place,
             tempfile.TemporaryFile() as said,
         ):
             if job["user"]:
@@ -130,9 +132,12 @@ class _Talk:
         """Take what comes until the process hangs up; return what was wrong with it, or nothing."""
         patience = START + SILENCE
         until = time.monotonic() + patience
+        last = time.monotonic() + START + EACH * len(self.expected)
         while True:
             if self.stop is not None and self.stop.is_set():
                 raise StoppedError
+            if time.monotonic() > last:
+                return "grading took longer than all its checks may together"
             if not select.select([channel.sock], [], [], TICK)[0]:
                 if time.monotonic() > until:
                     return (
