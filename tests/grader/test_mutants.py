@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from breaks.lab.grading import bundled, contract
-from tests.grader import inside, mutants, styles
+from tests.grader import careful, inside, mutants, styles
 
 SAMPLES = ("reference.py", "good.py", "good_async.py")
 pytestmark = [
@@ -37,7 +37,7 @@ def marked(states, *kinds):
 
 def test_the_careful_loop_that_the_wrong_ones_are_made_of():
     """The loop that the wrong ones are made of passes every check that needs no process."""
-    states = inside.graded(mutants.solver(mutants.Loop))
+    states = inside.graded(careful.solver(careful.Loop))
     assert {name: told for name, told in states.items() if told[0] != "passed"} == {}
 
 
@@ -45,7 +45,7 @@ def test_the_careful_loop_that_the_wrong_ones_are_made_of():
 def test_a_wrong_loop_fails_exactly_its_checks(loop):
     """A wrong step fails the checks about it, those that stand on them are not checked, the rest pass."""
     expected = mutants.EXPECTED[loop]
-    states = inside.graded(mutants.solver(loop))
+    states = inside.graded(careful.solver(loop))
     assert marked(states, "undecided") == set()
     assert marked(states, "failed") == expected, states
     assert marked(states, "not checked") == below(expected) - inside.IN_A_PROCESS
