@@ -5,7 +5,7 @@ no place for a timed test. Aims: `break list` <= 1.5, `break cut-signature --jso
 `walker.check` <= 3, the guard of 2,002 messages <= 1, `break check` of the public evidence <= 3, and grading
 one submission <= 1.5 for each check that does not wait on purpose.
 The evidence is no part of this repository: the last figure is printed where `BREAK_EVIDENCE` names a
-file of exchanges (`.jsonl` or `.jsonl.gz`), or one stands at `../shared/evidence/exchanges.jsonl.gz`.
+file of exchanges (`.jsonl` or `.jsonl.gz`), or one lies beside the repository.
 """
 
 from __future__ import annotations
