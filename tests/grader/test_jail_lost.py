@@ -1,4 +1,4 @@
-"""What a loop does to its keeper and to other jails, and what is left of it then."""
+"""What a loop does to the clock, to its keeper and to other jails, and what is left of it then."""
 
 import threading
 
@@ -8,9 +8,16 @@ from breaks.lab.grading import jail as module
 from breaks.lab.grading import meter
 from breaks.lab.grading.jail import Limits
 from breaks.lab.grading.result import Submission
-from tests.grader.jailed import answer, environment, gone, jailed, run, traces
+from tests.grader.jailed import KINDS, answer, environment, gone, jailed, run, traces
 
 SMALL = Limits(wall=6.0, cpu=1.5, memory=200 << 20, processes=12)
+DEAF = """
+import signal, time
+for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
+    signal.signal(number, signal.SIG_IGN)
+while True:
+    time.sleep(1)
+"""
 LOSE = """
 import os, signal, time
 os.kill(os.getppid(), signal.{name})
@@ -26,6 +33,16 @@ def nothing_left():
     before = traces()
     yield
     assert gone(before), traces()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wall_time(kind):
+    """A loop that sleeps is ended when its time is over, whatever signals it ignores."""
+    deaf = Submission("deaf", {"deaf.py": DEAF.encode()}, command="python deaf.py")
+    with jailed(kind, deaf, Limits(wall=1.0)) as jail:
+        ended = run(jail, "")
+    assert (ended.status, ended.why) == (None, "time")
+    assert ended.seconds >= 1.0
 
 
 def test_a_fork_bomb():
