@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 from breaks.lab.grading.exports import classroom50, gradescope, junit, lines, reporter, sheet
 from breaks.lab.grading.result import STATES, Check, Result, from_json
 from breaks.lab.grading.view import exit_status, plain_text
+from breaks.lab.sheet import cell
 from tests.grader.made import CLASS, FULL, HARMFUL, METADATA, NAMES, SOME, UNDECIDED, WHEN
 from tests.grader.renew import GOLDEN, files
 
@@ -104,6 +105,13 @@ def test_no_cell_is_a_formula(some: list[Result]) -> None:
     assert {len(row) for row in rows} == {len(rows[0])}
     cells = [one for row in rows for one in row]
     assert not [one for one in cells if one.strip()[:1] in {"=", "+", "-", "@", "\t", "\r", "＝"}]
+
+
+def test_cells() -> None:
+    """A text that a spreadsheet would run is made a text, behind spaces too; a number stays one."""
+    for text in ("=1", "  =1", "\u00a0=1", "+1+1", "@a", "-1-1", "\t=1", "＝1", "-"):
+        assert cell(text) == "'" + text
+    assert [cell(value) for value in ("-1.5", "a=1", "", None, 3, True)] == ["-1.5", "a=1", "", "", 3, True]
 
 
 @given(results)
