@@ -49,6 +49,7 @@ def _message_to(message: Message, path: str, out: Converted, arguments: Mapping[
     out.only(message, path, "role", "content")
     if message["role"] == "assistant":
         _assistant_to(message["content"], path, out, arguments)
+        _join_calls(path, out)
     elif isinstance(message["content"], str):
         out.messages.append({"role": message["role"], "content": message["content"]})
     else:
@@ -79,6 +80,22 @@ def _assistant_to(content: Any, path: str, out: Converted, arguments: Mapping[st
         )
     else:
         out.lose(path, "nothing of this turn can be held there: left out")
+
+
+def _join_calls(path: str, out: Converted) -> None:
+    """Join an assistant message to one with calls in front of it: there results follow their own message."""
+    before, last = out.messages[-2:] if len(out.messages) > 1 else ({}, {})
+    if last.get("role") != "assistant" or not before.get("tool_calls"):
+        return
+    out.lose(path, "comes back in one message with the calls in front of it")
+    said = [*_parts_of(before["content"]), *_parts_of(last["content"])]
+    before["content"] = said if len(said) > 1 else said[0]["text"] if said else None
+    before["tool_calls"] += last.get("tool_calls", [])
+    out.messages.pop()
+
+
+def _parts_of(said: Any) -> list[Any]:
+    return [{"type": "text", "text": said}] if isinstance(said, str) else said or []
 
 
 def _call_to(block: Block, path: str, original: str | None, out: Converted) -> dict[str, Any]:

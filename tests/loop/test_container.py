@@ -149,6 +149,8 @@ def test_what_cannot_be_held_is_reported_with_its_path(path):
         ("messages[0]", "comes back as the top-level system prompt",
          [{"role": "system", "content": "You are a desk."}, said(TEXT)]),
         ("messages[0].content[1]", "stands in front of the calls there", [turn(USE, TEXT)]),
+        ("messages[1]", "comes back in one message with the calls in front of it",
+         [turn(USE), turn({**USE, "id": "toolu_9"})]),
         ("messages[0].content[0].source", "comes back as base64",
          [said({"type": "image", "source": {"type": "url", "url": "data:image/png;base64,aGk="}})]),
         ("messages[0].content[0].input", "is no JSON object, and comes back as another",
@@ -280,6 +282,9 @@ def lists(draw):
         idents = [f"toolu_{n}_{k}" for k in range(draw(st.integers(0, 3)))]
         calls = [{"type": "tool_use", "id": i, "name": "look", "input": draw(INPUTS)} for i in idents]
         content = [*thought, *words, *calls]
+        if draw(st.integers(0, 3)) == 0 and len(calls) > 1:  # one turn, in two messages
+            messages.append({"role": "assistant", "content": content[:-1]})
+            content = calls[-1:]
         messages.append({"role": "assistant", "content": content or draw(TEXTS)})
         results = [{"type": "tool_result", "tool_use_id": i, "content": draw(TEXTS)} for i in idents]
         for result in results:
