@@ -44,6 +44,38 @@ while True:
     held.append(bytearray(b"x") * (4 << 20))
     time.sleep(0.01)
 """
+SHARED = """
+import mmap, time
+held = mmap.mmap(-1, 1 << 30)
+while True:
+    held.write(b"x" * (4 << 20))
+    time.sleep(0.01)
+"""
+NAMELESS = """
+import os, time
+descriptors = [os.memfd_create("held") for _ in range(100)]
+for each in descriptors:
+    os.write(each, b"x" * (3 << 20))
+    time.sleep(0.01)
+time.sleep(30)
+"""
+SEGMENTS = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+for _ in range(75):
+    number = libc.shmget(0, 4 << 20, 0o1600)
+    place = ctypes.c_void_p(libc.shmat(number, None, 0))
+    ctypes.memset(place, 1, 4 << 20)
+    libc.shmdt(place)
+time.sleep(30)
+"""
+LEFT = """
+import ctypes
+libc = ctypes.CDLL(None)
+made = libc.shmget(77, 4096, {flags}), libc.semget(77, 1, {flags}), libc.mq_open(b"/left", 0o102, 0o600, None)
+return str([each >= 0 for each in made])
+"""
 SHARES = "import time; held = bytearray(b'x') * (60 << 20); time.sleep(30)"
 
 
@@ -51,6 +83,23 @@ SHARES = "import time; held = bytearray(b'x') * (60 << 20); time.sleep(30)"
 def test_memory(jail, code):
     """Memory is counted over all processes; what forked children share counts once at most."""
     assert run(jail, code).why == "memory"
+
+
+@pytest.mark.skipif(not meter.PROC, reason="only /proc tells of it")
+@pytest.mark.parametrize("code", [SHARED, NAMELESS, SEGMENTS])
+def test_memory_that_is_no_process_own(jail, code):
+    """Memory to share, in files without a name, or in a segment that nobody has attached is counted too."""
+    if code is SEGMENTS and jail.isolation != "namespaces":
+        pytest.skip("without walls a segment may be anybody's, and stays")
+    assert run(jail, code).why == "memory"
+
+
+def test_nothing_in_memory_outlives_a_start(jail):
+    """A segment of shared memory that one start made is not there for the next, nor is a queue to be had."""
+    if jail.isolation != "namespaces":
+        pytest.skip("without walls a segment may be anybody's, and stays")
+    assert answer(jail, LEFT.format(flags=0o1600)) == "[True, True, False]"
+    assert answer(jail, LEFT.format(flags=0)) == "[False, False, False]"
 
 
 def test_memory_asked_for_at_once_is_refused_or_ends_it(jail):

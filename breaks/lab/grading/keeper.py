@@ -155,6 +155,8 @@ class Keeper:
     def _start(self, message: dict[str, Any]) -> Task | None:
         pipes = [os.pipe() for _ in range(3)]
         if self.walled:
+            with suppress(OSError):  # a kernel may have none
+                walls.forget()
             with suppress(OSError):
                 walls.close(SHM)
             walls.room(SHM, int(self.limits["disk"]), ENTRIES)
@@ -166,7 +168,7 @@ class Keeper:
         for descriptor in (pipes[0][0], pipes[1][1], pipes[2][1]):
             os.close(descriptor)
         path = self.boxes[int(message["box"])]
-        watch = Watch(self._processes, partial(self._stored, path), self._kill)
+        watch = Watch(self._processes, self._beside, partial(self._stored, path), self._kill)
         stdin = b"" if self.order["entry"] else str(message["stdin"]).encode("utf-8", "surrogateescape")
         self.groups = {pid}
         self.run = Started(pid, mine, stdin, self.limits, watch)
@@ -223,6 +225,10 @@ class Keeper:
         self.groups |= {each.group for each in found} - {os.getpgrp()}
         return found
 
+    def _beside(self, processes: list[meter.Process]) -> int:
+        held = meter.nameless(each.pid for each in processes)
+        return held + (meter.segments() if self.walled else 0)  # without walls they are everybody's
+
     def _stored(self, path: str) -> int:
         if not self.walled:
             entries, size = meter.size_of(path, ENTRIES, int(self.limits["disk"]))
@@ -262,6 +268,8 @@ def confine(limits: dict[str, Any], user: list[int] | None) -> None:
         resource.RLIMIT_NOFILE: DESCRIPTORS,
         resource.RLIMIT_DATA: 2 * memory + (1 << 30),  # a backstop: a program may reserve more than it uses
     }
+    if hasattr(resource, "RLIMIT_MSGQUEUE"):
+        kept[resource.RLIMIT_MSGQUEUE] = 0  # a queue would outlive the start
     for which, most in kept.items():
         hard = resource.getrlimit(which)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)

@@ -6,7 +6,9 @@ Not here: the limits (`started.py`), and the namespaces that make hiding impossi
 from __future__ import annotations
 
 import os
+import re
 import signal
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -16,14 +18,18 @@ from pathlib import Path
 
 PROC = Path("/proc/self/stat").exists()
 _TICKS = os.sysconf("SC_CLK_TCK") if PROC else 100
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_USED = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)  # all but pages of files; Linux 4.5
+_WHOLE = re.compile(rb"^VmRSS:\s+(\d+) kB$", re.MULTILINE)
 _SWEEP = 5.0  # seconds after which a sweep gives up
 PS = ("ps", "-axo", "pid=,ppid=,pgid=,rss=,time=")
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process: ids, its own memory in bytes (no shared pages), CPU seconds with its ended children's."""
+    """One process: ids, its memory in bytes (no pages of files), CPU seconds with its ended children's.
+
+    Memory that processes share on purpose counts for each of them: it is not known who filled it.
+    """
 
     pid: int
     parent: int
@@ -50,10 +56,11 @@ def _read(pid: int) -> Process | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()  # the name before may hold anything
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            pages = file.read().split()
+        with open(f"/proc/{pid}/status", "rb") as file:
+            told = file.read()
+        used = _USED.findall(told) or _WHOLE.findall(told)
         times = sum(int(each) for each in fields[11:15])  # user, system, and both of its ended children
-        own = max(0, int(pages[1]) - int(pages[2])) * _PAGE
+        own = sum(map(int, used)) * 1024
         return Process(pid, int(fields[1]), int(fields[2]), own, times / _TICKS)
     except (OSError, IndexError, ValueError):
         return None
@@ -77,6 +84,31 @@ def _seconds(clock: str) -> float:
     for part in rest.split(":"):
         total = total * 60 + float(part)
     return total + 86400 * int(days or 0)
+
+
+def nameless(pids: Iterable[int]) -> int:
+    """Bytes in files without a name, in memory or removed, that these processes hold open; Linux only.
+
+    A process may make its descriptors unreadable; what it holds is not counted then.
+    """
+    found: dict[tuple[int, int], int] = {}
+    for pid in pids if PROC else ():
+        with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
+            for each in descriptors:
+                with suppress(OSError):
+                    about = each.stat()
+                    if stat.S_ISREG(about.st_mode) and about.st_nlink == 0:
+                        found[about.st_dev, about.st_ino] = about.st_blocks * 512
+    return sum(found.values())
+
+
+def segments() -> int:
+    """Bytes in System V shared memory of this IPC namespace, attached by a process or not; Linux only."""
+    with suppress(OSError):
+        lines = Path("/proc/sysvipc/shm").read_text().splitlines()
+        place = lines[0].split().index("rss") if lines else 0
+        return sum(int(line.split()[place]) for line in lines[1:])
+    return 0
 
 
 def below(root: int, processes: Iterable[Process], groups: Iterable[int] = ()) -> list[Process]:

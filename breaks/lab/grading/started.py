@@ -24,9 +24,13 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Watch:
-    """How to look at the loop: every process of it, the bytes it stored, and how to kill all of them."""
+    """How to look at the loop: every process of it, the bytes it stored, and how to kill all of them.
+
+    `beside`: the memory that is in use and mapped by no process, as far as it is known.
+    """
 
     processes: Callable[[], list[meter.Process]]
+    beside: Callable[[list[meter.Process]], int]
     stored: Callable[[], int]
     kill: Callable[[], None]
 
@@ -98,7 +102,7 @@ class Started:
         processes = self._watch.processes()
         used = {
             "processes": len(processes),
-            "memory": sum(each.memory for each in processes),
+            "memory": sum(each.memory for each in processes) + self._watch.beside(processes),
             "cpu": sum(each.cpu for each in processes) + _children_cpu() - self._spent,
             "disk": self._watch.stored(),
         }
