@@ -51,17 +51,24 @@ def handler_of(settings: Settings, *, strict_model: bool = False) -> Handler:
 class Server:
     """A handler on a loopback port, for as long as the `with` lasts.
 
-    `port` 0 takes a free one. `seen` is called with each exchange before its answer goes out, in the
+    `port` 0 takes a free one. No body of more than `largest` bytes is kept or handed on. `seen` is called with each exchange before its answer goes out, in the
     thread of the request; what it or the handler raises is kept in `failures`, and the client gets a 500.
     Entering raises `OSError` where the port is taken, and `ValueError` for a host that is not loopback.
     """
 
-    def __init__(self, handler: Handler, port: int = 0, host: str = HOST, seen: Seen | None = None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        port: int = 0,
+        host: str = HOST,
+        seen: Seen | None = None,
+        largest: int = MAX_BODY,
+    ) -> None:
         if not ipaddress.ip_address(host).is_loopback:
             raise ValueError(f"{host} is not on loopback")
         self.failures: list[BaseException] = []
         self._handler, self._seen = handler, seen
-        self._asked = (host, port)
+        self._asked, self._largest = (host, port), largest
 
     @property
     def url(self) -> str:
@@ -99,7 +106,7 @@ class Server:
         connection: _Connection = scope["state"]["connection"]
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            body = await _read(receive, headers)
+            body = await _read(receive, headers, self._largest)
         except _LeftError:
             return
         request = Request(scope["method"], scope["path"], headers, body or b"")
@@ -242,10 +249,10 @@ class _LeftError(Exception):
     """The client went away before its request was whole."""
 
 
-async def _read(receive: Receive, headers: dict[str, str]) -> bytes | None:
-    """The body of a request; None, and nothing kept, for one that is too large."""
+async def _read(receive: Receive, headers: dict[str, str], most: int) -> bytes | None:
+    """The body of a request; None, and nothing kept, for one of more than `most` bytes."""
     said = headers.get("content-length", "")
-    large = said.isdigit() and int(said) > MAX_BODY
+    large = said.isdigit() and int(said) > most
     if large and headers.get("expect", "").lower() == "100-continue":
         return None  # it asked first, so it need not be read
     kept, size, more = bytearray(), 0, True
@@ -254,7 +261,7 @@ async def _read(receive: Receive, headers: dict[str, str]) -> bytes | None:
         if event["type"] == "http.disconnect":
             raise _LeftError
         size += len(event["body"])
-        large = large or size > MAX_BODY
+        large = large or size > most
         if large:
             kept.clear()
         else:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from breaks.lab.grading import world as worlds
-from breaks.lab.grading.provider import LARGEST, MOST_EVENTS, Desk, Stage, Switchboard
+from breaks.lab.grading.provider import ALL, LARGEST, MOST_EVENTS, Desk, Stage, Switchboard
 from cassettes.stand_in import faults
 from cassettes.stand_in.message import DEFAULT_MODEL, Request
 from tests.grader.test_world import HEADERS, asked, conversation, post
@@ -188,6 +188,26 @@ def test_a_large_request_is_turned_away_unread():
     body = b'{"messages": "' + b"x" * LARGEST + b'"}'
     assert which.play(Request("POST", "/v1/messages", HEADERS, body)).response.status == 413
     assert which.bodies == []
+
+
+def test_all_requests_together_are_bounded():
+    """Bodies that are borne one by one are turned away when there are too many: the grader keeps them all."""
+    which = desk()
+    body = b'["' + b"x" * (LARGEST - 100) + b'"]'
+    path = f"/tools/{which.world.tools[0].name}"
+    told = [which.play(Request("POST", path, {}, body)).response.status for _ in range(ALL // LARGEST + 1)]
+    assert told == [500] * (ALL // LARGEST) + [413]
+    assert len(which.runs) == ALL // LARGEST
+
+
+@pytest.mark.parametrize("method", ["POST", "post", "Post"])
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/", "/v1/messages//", "/v1/messages?x", "/v1"])
+def test_no_reply_is_given_that_is_not_on_the_log(method, path):
+    """However a request is written, it is on the log if the model answered it."""
+    which = desk()
+    body = {"model": DEFAULT_MODEL, "max_tokens": 500, "messages": [{"role": "user", "content": "Hello"}]}
+    told = which.play(Request(method, path, HEADERS, json.dumps(body).encode())).response
+    assert len(which.asked) == (told.status == 200) == (path != "/v1")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The plugin: how the state of a check is found and told, which checks are run; a bad one ends nothing."""
 
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -10,8 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from breaks.lab.grading import bundled, plugin
-from breaks.lab.grading.provider import Switchboard
+from breaks.lab.grading import world as worlds
+from breaks.lab.grading.play import written
+from breaks.lab.grading.provider import Desk, Stage, Switchboard
 from breaks.lab.grading.result import Submission
+from breaks.lab.grading.tape import Tape
+from cassettes.stand_in.message import Request
 from tests.grader import inside, styles
 
 TABLE = {
@@ -134,6 +139,18 @@ def test_the_tape_is_kept_where_it_is_asked_for(run, tmp_path):
     run(job={"log": str(tmp_path / "log")})
     assert [file.name for file in (tmp_path / "log").iterdir()] == ["first.json"]
     assert "claude-sonnet-4-6" in (tmp_path / "log" / "first.json").read_text()
+
+
+@pytest.mark.parametrize("deep", [1, 400, 900, 5_000])
+def test_a_log_is_no_longer_than_what_was_sent(deep):
+    """However a request is nested, its log takes little more room than it; too deep, it is said."""
+    desk = Desk(worlds.single(Random(1)), Stage())
+    sent = b'{"a": ' + b"[" * deep + b"0, " * 50_000 + b"0" + b"]" * deep + b"}"
+    desk.play(Request("POST", "/v1/messages", {}, sent))
+    kept = written([Tape(desk, [])])
+    assert len(kept) < 4 * len(sent) + 10_000
+    [tape] = json.loads(kept)
+    assert tape["question"] == desk.world.question
 
 
 def test_the_same_seed_plays_the_same_world():

@@ -24,10 +24,12 @@ from cassettes.stand_in.message import DEFAULT_MODEL
 if TYPE_CHECKING:
     from breaks.lab.grading.jail import Ended
 
+SPREAD = 7  # levels of a tape that are spread over lines: down to the block of a message
 TICK = 0.01  # seconds between looks at what the desk asks for
 NO_BUDGET = 150_000  # tokens, where a check is not about the budget
 AFTER_INTERRUPT = 1.0  # seconds after which a tool goes on although the loop still runs
 MOST_STARTS = 4
+TOO_DEEP = "a request was nested too deep to be written"
 
 
 class Running(Protocol):
@@ -150,7 +152,24 @@ def _timed_out(running: Running, desk: Desk) -> Ended:
 
 def written(tapes: list[Tape]) -> str:
     """The tapes of a check as JSON text, for whoever wants to read what was sent."""
-    return json.dumps([_tape(tape) for tape in tapes], indent=1, ensure_ascii=False, default=repr)
+    try:
+        return _spread([_tape(tape) for tape in tapes])
+    except RecursionError:
+        return json.dumps([{"question": tape.world.question, "note": TOO_DEEP} for tape in tapes])
+
+
+def _spread(value: Any, level: int = 0) -> str:
+    """JSON with a line for each entry down to `SPREAD`; indented deeper, a loop could make it fill a disk."""
+    if level == SPREAD or not isinstance(value, dict | list) or not value:
+        return json.dumps(value, ensure_ascii=False, default=repr)
+    if isinstance(value, dict):
+        named = ((json.dumps(key, ensure_ascii=False), each) for key, each in value.items())
+        entries = [f"{key}: {_spread(each, level + 1)}" for key, each in named]
+    else:
+        entries = [_spread(each, level + 1) for each in value]
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    margin = "\n" + " " * level
+    return f"{first}{margin} {f',{margin} '.join(entries)}{margin}{last}"
 
 
 def keep(folder: Path, check: str, tapes: list[Tape]) -> None:

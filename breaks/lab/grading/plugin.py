@@ -23,7 +23,7 @@ import pytest
 from breaks.lab.grading import bundled, contract
 from breaks.lab.grading.failure import LONGEST, Failure, quoted
 from breaks.lab.grading.play import Ground, Player, keep
-from breaks.lab.grading.provider import Switchboard
+from breaks.lab.grading.provider import LARGEST, Switchboard
 from breaks.lab.grading.result import State, Submission
 
 Tell = Callable[[dict[str, Any]], None]
@@ -100,7 +100,7 @@ class Grading:
             from cassettes.stand_in.serve import Server
 
             jail = self._open.enter_context(Jail(self._submission, hide=self.hide, user=self.user))
-            self._url = self._open.enter_context(Server(self._board.play)).url
+            self._url = self._open.enter_context(Server(self._board.play, largest=LARGEST)).url
             self._ground = jail
             self._tell({"isolation": jail.isolation})
         return self._ground

@@ -35,6 +35,7 @@ Signal = Literal["kill", "interrupt", "over"]
 MOST_REQUESTS = 60  # requests for a reply that one check bears
 MOST_EVENTS = 2_000  # requests of any kind
 LARGEST = 1024 * 1024  # bytes of a request; no check has use for more
+ALL = 8 * LARGEST  # bytes of all requests of one check; read as JSON they take thirty times as much
 ROOM = 4_096  # tokens that a reply may have at least, whatever the loop allows it
 PATIENCE = 30.0  # seconds that a held request waits for the grader to act
 NO_THREADS = "thread: no list is kept here; send the whole message list with each request"
@@ -89,17 +90,19 @@ class Desk:
         self.secret = f"{drawn.getrandbits(64):016x}"
         self.extra = f"note_{drawn.getrandbits(32):08x}"
         self._settings = Settings(key=secrets.token_bytes(32), any_model=True)
-        self._lock, self._events, self._cuts = Lock(), 0, 0
+        self._lock, self._events, self._bytes, self._cuts = Lock(), 0, 0, 0
 
     def play(self, request: Request) -> Played:
         """Answer one request; `path` begins behind the desk's own prefix."""
+        request = replace(request, method=request.method.upper())  # the stand-in takes `post` for POST, too
         path = request.path.split("?", 1)[0].rstrip("/")
         with self._lock:
             self._events += 1
-            event = self._events
+            self._bytes += len(request.body)
+            event, together = self._events, self._bytes
         if event > MOST_EVENTS:
             return self._over()
-        if len(request.body) > LARGEST:
+        if len(request.body) > LARGEST or together > ALL:
             return Played(edge(self._settings))
         if path == "/v1/messages" and request.method == "POST":
             if isinstance(plain(request.body).get("thread"), dict):
