@@ -8,6 +8,7 @@ import pytest
 from breaks.lab.grading import contract
 from breaks.lab.grading.failure import LONGEST, Failure, quoted
 from tests.grader import inside
+from tests.grader.careful import Loop, solver
 from tests.grader.styles import definitions, result
 
 MODEL = "claude-haiku-5-5"
@@ -153,6 +154,23 @@ def test_a_first_request_without_question_or_tools_is_told(more, words):
     state, message = inside.graded(asks(**more), only={"plain_question"})["plain_question"]
     assert state == "failed"
     assert words in message
+
+
+class TellsAll(Loop):
+    """Sends what all calls of a turn brought under each of them, and flags nothing."""
+
+    def results(self, calls):
+        """One result for each call, all alike."""
+        whole = super().results(calls)
+        text = " ".join(each["content"] for each in whole)
+        return [{k: v for k, v in each.items() if k != "is_error"} | {"content": text} for each in whole]
+
+
+def test_what_another_tool_told_is_no_result_of_a_tool_that_is_not_there():
+    """A failed call is told as one, whatever else stands in its result."""
+    state, message = inside.graded(solver(TellsAll), only={"unknown_tool"})["unknown_tool"]
+    assert state == "failed"
+    assert message.startswith("The result of a call that failed says so")
 
 
 def test_a_message_quotes_nothing_that_acts():

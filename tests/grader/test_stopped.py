@@ -55,6 +55,21 @@ STUBBORN = GOOD.replace(
     "                time.sleep(1)\n"
     '        keep(messages, log, {"role": "user", "content": results})',
 )
+# Has the model end at once, so that nothing of what follows seems owed; keeps nothing at all.
+DECOY = """
+def solve(client, question, tools, conversation_dir):
+    said = [("user", question), ("assistant", "I see."), ("user", "Hello.")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    offered = [tool.definition for tool in tools.values()]
+    for _ in range(2):
+        client.messages.create(model="claude-haiku-5-5", max_tokens=999, tools=offered, messages=messages)
+        for tool in tools.values():
+            try:
+                tool()
+            except Exception:
+                pass
+    return "resumed"
+"""
 BOTH = ("interrupted_and_resumed", "killed_and_resumed")
 
 
@@ -115,6 +130,15 @@ def test_a_mistake_in_storing_or_resuming_fails(stopped, mistake):
         assert state == "failed", message
         assert message.startswith("Started again on the same folder")
         assert len(message) <= 600
+
+
+def test_an_answer_before_the_stop_excuses_nothing(stopped):
+    """A loop that goes on after an answer still owes every turn when it is started again."""
+    for state, message, tape in stopped(DECOY).values():
+        assert len(tape.ends) > 1
+        assert tape.final.n == 1
+        assert state == "failed"
+        assert message.startswith("Started again on the same folder")
 
 
 def test_a_loop_may_finish_what_it_is_doing(stopped):

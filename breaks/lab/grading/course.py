@@ -299,7 +299,7 @@ class Course:
         return f"The provider refused request {each.n} (status {each.status}): {quoted(sentence, 300)}{note}"
 
     def _owed(self, loss: Loss) -> str:
-        n = self.conversation[loss.exchange].n
+        n = self.asked[loss.exchange].n
         said = safe(loss.what if len(loss.what) <= 300 else f"{loss.what[:300]}…")
         return (
             f"Request {n}, {loss.path} ({loss.kind}): {said}. Each later request holds every turn as it "

@@ -11,6 +11,7 @@ from breaks.lab.grading import contract
 from breaks.lab.grading.course import Course, part_of
 from breaks.lab.grading.failure import Failure, Undecided, as_json, counted, quoted
 from breaks.lab.grading.log import Asked
+from breaks.lab.owed import losses
 from breaks.lab.parts import assistant_turns, blocks_of
 from cassettes.stand_in.memory import result_text
 from cassettes.stand_in.reply import input_tokens
@@ -45,7 +46,7 @@ class Tape(Course):
                     f"{call.get('name')} (reply to request {each.n}) has none in any request after it."
                 )
             text = result_text(block.get("content"))
-            told = any(fact in text for fact in self.world.facts.values())
+            told = any(fact in text for item, fact in self.world.facts.items() if item.tool == call["name"])
             if flagged and block.get("is_error") is not True and not told:
                 raise Failure(
                     "The result of a call that failed says so with `is_error: true`. The one of "
@@ -272,9 +273,8 @@ class Tape(Course):
                 f"{first.n}, its first one, holds no turn of the model: it began anew, and the "
                 f"{counted(len(before), 'turn')} from before is lost."
             )
-        for loss in self.lost():
-            resumes = self.conversation[loss.exchange].n == first.n if self.conversation else False
-            if resumes and loss.kind not in ("result-content", "error-flag"):
+        for loss in losses(self.asked):  # behind an answer, too: a loop may go on after one
+            if self.asked[loss.exchange].n == first.n and loss.kind not in ("result-content", "error-flag"):
                 raise Failure(f"Started again on the same folder. {self._owed(loss)}")
         if 400 <= first.status < 500 and not first.fault:
             raise Failure(f"Started again on the same folder. {self.refusal(first)}")
