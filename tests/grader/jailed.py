@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from breaks.lab.grading import keeper, meter
+from breaks.lab.grading import keeper, meter, nursery
 from breaks.lab.grading.jail import LIMITS, Ended, Jail, JailError, Limits
 from breaks.lab.grading.result import Submission
 
@@ -64,6 +64,7 @@ def answer(jail: Jail, code: str, question: str = "", **more: str) -> str:
 
 def traces() -> tuple[set[int], set[str], set[str]]:
     """What this process has at the moment: descendants, temporary folders of jails, mounts."""
+    nursery.shared()  # one for all jails of this process, and not of any of them
     processes = {each.pid for each in meter.below(os.getpid(), meter.table())}
     folders = set(glob.glob(os.path.join(tempfile.gettempdir(), "loop-*")))
     mounts = Path("/proc/self/mountinfo")

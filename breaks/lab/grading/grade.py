@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from breaks.lab.about import version
-from breaks.lab.grading import bundled
+from breaks.lab.grading import bundled, nursery
 from breaks.lab.grading.bundled import Listed
 from breaks.lab.grading.channel import Channel
 from breaks.lab.grading.jail import LIMITS
@@ -208,6 +208,10 @@ def _start(place: str, theirs: socket.socket, said: IO[bytes]) -> subprocess.Pop
         "TMPDIR": place,
         "LANG": "C.UTF-8",
     }
+    warm = nursery.shared()
+    passed = [warm.sock.fileno()] if warm is not None else []
+    if passed:
+        environment[nursery.FD] = str(passed[0])
     return subprocess.Popen(
         command(),
         stdin=theirs.fileno(),
@@ -216,6 +220,7 @@ def _start(place: str, theirs: socket.socket, said: IO[bytes]) -> subprocess.Pop
         cwd=place,
         env=environment,
         start_new_session=True,
+        pass_fds=passed,
     )
 
 

@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from breaks.lab.grading import keeper, meter, sight, walls
+from breaks.lab.grading import keeper, meter, nursery, sight, walls
 from breaks.lab.grading.channel import Channel, packed, unpacked
 from breaks.lab.grading.result import Submission
 
@@ -240,15 +240,7 @@ class _Warden:
             os.chmod(self._base, 0o711)
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _START, sight.ROOT],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=_surroundings(self._base),
-                cwd="/",
-                start_new_session=True,
-            )
+            self._process = _keeper(jail.submission, kind, theirs, _surroundings(self._base))
         self.channel = Channel(ours)
         self._running: Running | None = None
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -331,6 +323,26 @@ class _Warden:
         self._answers.put(None)
         if self._running is not None:
             self._running._set(Ended(None, b"", b"", "killed", 0.0))
+
+
+def _keeper(
+    submission: Submission, kind: str, end: socket.socket, environment: dict[str, str]
+) -> subprocess.Popen[bytes] | nursery.Child:
+    """A keeper process, which hears the grader on this socket: forked with the SDK imported, or started."""
+    if kind == keeper.NAMESPACES and submission.entry:
+        warm = nursery.shared()
+        child = warm.fork(end, environment) if warm is not None else None
+        if child is not None:
+            return child
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", _START, sight.ROOT],
+        stdin=end.fileno(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        cwd="/",
+        start_new_session=True,
+    )
 
 
 def _surroundings(base: str) -> dict[str, str]:
