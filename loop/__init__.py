@@ -1,8 +1,8 @@
 """A correct agent loop, each part in a file that can be read in one sitting.
 
 The loop: `agent.py` (call, keep, run, answer, repeat), `turns.py` (the only code that adds
-to the message list), `dispatch.py` (one result per call id), `call.py`, `walker.py` (the two
-rules, checked), `desk.py` (the tools that the examples use).
+to the message list), `unbroken.py` (what Ctrl-C must not part), `dispatch.py` (one result per
+call id), `call.py`, `walker.py` (the two rules, checked), `desk.py` (the tools of the examples).
 
 The loop that survives: `store.py` and `store_file.py` (a conversation on disk, resumed from
 the list alone), `retry.py` (the HTTP call and nothing else), `interruptions.py` (three counters),

@@ -74,7 +74,7 @@ def run(
 
     `messages` ends in a user message and grows in place. Whatever is raised here, by a
     step or by Ctrl-C, what is in the list by then is complete and can be sent again; a store
-    may then be a message behind or ahead, and `resume()` tells.
+    that is not in step with it says so at its next `save`.
     """
     started, text, weight = time.monotonic(), "", 0
     for turn in range(limits.turns):

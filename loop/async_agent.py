@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 from loop.agent import GOES_ON, Limits, Outcome, _ending, _input_tokens, _not_run
 from loop.dispatch import TOOL_TIMEOUT, Results, _as_text, _late, failed, once, own
 from loop.turns import Block, Message, Save, answerable, append_results, calls_of, forget, mend, text_of
+from loop.unbroken import unbroken
 
 if TYPE_CHECKING:
     import anthropic
@@ -62,9 +63,10 @@ async def append_turn(
         return []
     turn, calls = {"role": "assistant", "content": content}, calls_of(content)
     done: Results = {}
-    save(turn)
     try:
-        messages.append(turn)
+        with unbroken():
+            save(turn)
+            messages.append(turn)
         if calls:
             await run_concurrently(calls, dispatch, done, timeout)
             append_results(messages, calls, done, save)

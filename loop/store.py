@@ -70,7 +70,8 @@ class Store:
         """Write one message; it is on disk when this returns.
 
         Once a write has failed, further ones are refused for the same reason, so that the
-        rows never have a hole; `catch_up()` ends that.
+        rows never have a hole. `catch_up()` ends that; so does `load()`, and what it returned
+        is then the list to go on with.
         """
         if self._failed:
             raise self._failed
@@ -111,6 +112,7 @@ class Store:
         with self._lock:
             try:
                 with reason(self._path), transaction(self._db):
+                    files.is_ready(self._db, self._path)  # a newer program may have come in between
                     new = messages()
                     self._look(new)
                     self._begun = [self._row(message) for message in new]
@@ -128,7 +130,10 @@ class Store:
 
     def _row(self, message: Message) -> bytes:
         # JSON can hold half of a surrogate pair, which has no UTF-8 form of its own
-        return self._pack(message).encode("utf-8", "surrogatepass")
+        try:
+            return self._pack(message).encode("utf-8", "surrogatepass")
+        except (TypeError, ValueError, RecursionError) as error:
+            raise StoreError(f"{self._path}: a message has no form in JSON: {error}") from error
 
     def _read(self) -> list[bytes]:
         rows = self._db.execute(_ROWS, (self._id,)).fetchall()

@@ -139,17 +139,17 @@ def number(db: sqlite3.Connection, query: str, *values: object) -> int:
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
     with transaction(db, "BEGIN"):  # a file that is ready is not written to
-        ready = _is_ready(db, path)
+        ready = is_ready(db, path)
     if not ready:
         with transaction(db):  # of several that open a new file, one creates, and none sees half of it
-            if not _is_ready(db, path):
+            if not is_ready(db, path):
                 _create(db)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute(_LENGTH)  # a check on the rows; without it they are read just the same
 
 
-def _is_ready(db: sqlite3.Connection, path: Path) -> bool:
+def is_ready(db: sqlite3.Connection, path: Path) -> bool:
     """Tell whether the file is a store, and not a new one; raise if it is something else."""
     version, application = number(db, "PRAGMA user_version"), number(db, "PRAGMA application_id")
     tables = number(db, "SELECT count(*) FROM sqlite_master")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from loop.dispatch import Dispatch, Results, run_concurrently
+from loop.unbroken import unbroken
 
 Block = dict[str, Any]  # one content block, plain JSON data
 Message = dict[str, Any]  # {"role": "user" | "assistant", "content": str | list[Block]}
@@ -46,8 +47,9 @@ def append_turn(
     if not content:  # a refusal can be empty, and an empty turn may not stand inside a list
         return []
     turn, calls = {"role": "assistant", "content": content}, calls_of(content)
-    save(turn)  # a turn that cannot be kept must not run its tools
-    messages.append(turn)
+    with unbroken():  # Ctrl-C waits: a stored turn has to be in the list
+        save(turn)  # a turn that cannot be kept must not run its tools
+        messages.append(turn)
     if calls:
         append_results(messages, calls, run_concurrently(calls, dispatch), save)
     return calls
@@ -64,8 +66,9 @@ def append_results(
         raise PairingError("one result per call id, no extras")
     once = dict.fromkeys(call["id"] for call in calls)  # an id that stands twice is answered once
     blocks = [{"type": "tool_result", "tool_use_id": ident, **results[ident]} for ident in once]
-    messages.append({"role": "user", "content": blocks})
-    save(messages[-1])
+    with unbroken():
+        messages.append({"role": "user", "content": blocks})
+        save(messages[-1])
 
 
 def answer_open(messages: list[Message], save: Save = forget, known: Results | None = None) -> None:

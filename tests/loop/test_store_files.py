@@ -178,6 +178,18 @@ def test_a_newer_schema_is_left_alone(tmp_path):
         Store(path)
 
 
+def test_a_newer_program_that_comes_while_the_file_is_open_is_noticed(tmp_path):
+    """The next write is refused; what the newer one made of the file stays as it is."""
+    path = stored(tmp_path / "c.db", QUESTION)
+    with closing(Store(path)) as store:
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("PRAGMA user_version = 2")
+
+        with pytest.raises(store_file.NewerSchemaError):
+            store.save(DONE)
+    assert 1 == len(rows(path))
+
+
 @pytest.mark.parametrize("kind", ["text", "database"])
 def test_what_is_not_a_store_is_left_alone(tmp_path, kind):
     """Neither a file of another sort nor another program's database is written to."""
@@ -204,10 +216,9 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_a_message_that_has_no_json_form_leaves_nothing_behind(tmp_path):
     """The transaction is rolled back, and what follows is refused until the list is whole again."""
     store = Store(tmp_path / "c.db")
-    with pytest.raises(TypeError):
-        store.save({"role": "user", "content": object()})
-    with pytest.raises(store_file.StoreError, match="an earlier message could not be written"):
-        store.save(DONE)
+    for message in ({"role": "user", "content": object()}, DONE):
+        with pytest.raises(store_file.StoreError, match="a message has no form in JSON: Object of type obj"):
+            store.save(message)
 
     store.catch_up([QUESTION])
 
