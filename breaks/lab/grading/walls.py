@@ -98,7 +98,10 @@ def enter(hide: Iterable[str], keep: Iterable[str], leave: Callable[[], None]) -
 
 def _furnish(hidden: list[str], keep: Iterable[str]) -> None:
     _mount(None, "/", None, _REC | _PRIVATE)
-    kept = {path: os.open(path, os.O_PATH) for path in keep if os.path.isdir(path)}
+    # The outer folder first: an inner one would be put back alone, and stand for the outer one.
+    kept = {
+        path: os.open(path, os.O_PATH) for path in sorted(keep, key=os.path.realpath) if os.path.isdir(path)
+    }
     real = {path: os.path.realpath(path) for path in kept}
     _mount("proc", "/proc", "proc", _NOSUID | _NODEV)
     with suppress(OSError):  # no further user namespaces; the mounts are locked for them in any case
