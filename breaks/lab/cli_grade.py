@@ -290,24 +290,31 @@ class _Lines:
         sys.stdout.flush()
 
 
+ENDING = (signal.SIGTERM, signal.SIGHUP)  # a class room's machine when the time is up; a terminal that closes
+
+
 @contextmanager
 def _ended_by_a_signal() -> Iterator[None]:
-    """Take SIGTERM as Ctrl-C: a class room's machine sends it when the time is up."""
+    """Take what ends a program as Ctrl-C; but what was ignored from outside stays so, as `nohup` asks."""
 
     def end(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = [(one, signal.getsignal(one)) for one in ENDING]
+    for one, handler in before:
+        if handler is not signal.SIG_IGN:
+            signal.signal(one, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in before:
+            signal.signal(one, handler)
 
 
 @contextmanager
 def _not_interrupted() -> Iterator[None]:
     """Write what is known to its end; a second Ctrl-C waits for that."""
-    before = [(one, signal.signal(one, signal.SIG_IGN)) for one in (signal.SIGINT, signal.SIGTERM)]
+    before = [(one, signal.signal(one, signal.SIG_IGN)) for one in (signal.SIGINT, *ENDING)]
     try:
         yield
     finally:

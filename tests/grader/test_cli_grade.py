@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -166,7 +167,7 @@ def test_interrupt_writes_what_is_known(folder: Path) -> None:
     )
     assert process.stdout is not None
     first = json.loads(process.stdout.readline())
-    children = _at_work(process)
+    children = _at_work(process.pid)
     asked = time.monotonic()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -184,12 +185,15 @@ def test_interrupt_writes_what_is_known(folder: Path) -> None:
     assert took < 60
 
 
-def test_a_termination_is_an_interrupt(folder: Path) -> None:
-    """SIGTERM, which a class room's machine sends when the time is up, writes the exports as well."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_termination_is_an_interrupt(folder: Path, number: signal.Signals) -> None:
+    """SIGTERM, when the time is up, and SIGHUP, when a connection is lost, write the exports as well."""
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("ignored from outside, and so by the program")
     (folder / "loop.py").write_text(SLOW)
     process = started("grade", "loop.py", *FIRST, "--gradescope", "results.json", cwd=folder)
-    _at_work(process)
-    process.terminate()
+    _at_work(process.pid)
+    process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == 130
     document = json.loads((folder / "results.json").read_text())
@@ -197,12 +201,28 @@ def test_a_termination_is_an_interrupt(folder: Path) -> None:
     assert "interrupted" in document["output"]
 
 
+def test_a_terminal_that_closes_loses_nothing(folder: Path) -> None:
+    """When the window is closed the bar cannot be drawn any more, and the exports are written."""
+    (folder / "loop.py").write_text(SLOW)
+    program = [sys.executable, "-m", "breaks", "grade", "loop.py", *FIRST, "--csv", "c.csv"]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        os.execve(program[0], program, {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"})
+    _at_work(pid)
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    [row] = csv.DictReader((folder / "c.csv").open())
+    assert "interrupted" in row["reason"]
+
+
 def test_killed_grader_leaves_nothing(folder: Path) -> None:
     """When the program itself is killed, neither grading process nor loop outlives it, nor their folder."""
     (folder / "loop.py").write_text(SLOW)
     (folder / "tmp").mkdir()
     process = started("grade", "loop.py", *FIRST, cwd=folder, TMPDIR=str(folder / "tmp"))
-    children = _at_work(process)
+    children = _at_work(process.pid)
     assert list((folder / "tmp").iterdir())
     process.kill()
     process.communicate(timeout=60)
@@ -210,11 +230,11 @@ def test_killed_grader_leaves_nothing(folder: Path) -> None:
     assert not list((folder / "tmp").iterdir())
 
 
-def _at_work(process: subprocess.Popen[str]) -> list[int]:
+def _at_work(pid: int) -> list[int]:
     """Wait until a loop runs below the program: grading process, keeper, loop. Return all of them."""
     end = time.monotonic() + 120
-    while len(found := _children(process.pid)) < 3:
-        assert process.poll() is None, process.communicate()
+    while len(found := _children(pid)) < 3:
+        assert os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         assert time.monotonic() < end
         time.sleep(0.1)
     return found

@@ -9,6 +9,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -42,7 +43,8 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         if self._bar:
-            self._bar.stop()
+            with suppress(OSError):  # the terminal may have gone, and the files are still to be written
+                self._bar.stop()
 
     def heard(self, name: str, check: str) -> None:
         """A check of a submission has reported."""
