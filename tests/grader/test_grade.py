@@ -44,10 +44,10 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(bundled, "folder", lambda: Path("/nowhere"))
     monkeypatch.setattr(grade, "GRACE", 1.0)
 
-    def graded(code: str, **more: Any) -> Result:
+    def graded(code: str, loop: Submission = LOOP, **more: Any) -> Result:
         command = [sys.executable, "-I", "-c", TALK + textwrap.dedent(code)]
         monkeypatch.setattr(grade, "command", lambda: command)
-        return grade.grade(LOOP, 7, **more)
+        return grade.grade(loop, 7, **more)
 
     return graded
 
@@ -192,6 +192,15 @@ def test_absent_bundle_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     result = grade.grade(LOOP, 1)
     assert "bundled tests are not here" in result.reason
     assert result.checks == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "absent"), [("nodde loop.mjs", True), ("./loop", False), ("sh x", False)]
+)
+def test_a_program_that_is_not_there_is_no_fault_of_a_loop(command: str, absent: bool, play: Any) -> None:
+    """A command whose program PATH has not leaves the submission undecided, and nothing is started."""
+    told = play("say(end=1)", Submission("ada", {"loop.mjs": b""}, command=command)).reason
+    assert (told == "no program nodde on the machine that grades") is absent
 
 
 def test_worker_ends_with_its_parent(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import hashlib
 import math
 import os
 import select
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,6 +29,7 @@ from breaks.lab.grading import bundled, nursery
 from breaks.lab.grading.bundled import Listed
 from breaks.lab.grading.channel import Channel
 from breaks.lab.grading.jail import LIMITS
+from breaks.lab.grading.keeper import surroundings
 from breaks.lab.grading.result import STATES, Check, Result, Submission
 from breaks.lab.grading.worker import PLACE, to_json
 
@@ -74,6 +77,9 @@ def grade(
         listed = bundled.checks(only)
     except (bundled.BundleError, ValueError) as error:
         return unjudged(submission.name, seed, str(error))
+    absent = _absent(submission.command)
+    if absent:
+        return unjudged(submission.name, seed, f"no program {absent} on the machine that grades")
     job = {"submission": to_json(submission), "seed": own_seed(seed, submission.name)}
     job |= {"only": list(only), "hide": [*hide, str(bundled.folder())], "log": log, "user": user}
     talk = _Talk(listed, stop, heard)
@@ -89,6 +95,14 @@ def grade(
 def unjudged(name: str, seed: int, reason: str) -> Result:
     """Return the result of a submission of which no check was run."""
     return Result(name, seed, (), version=version(), reason=reason)
+
+
+def _absent(command: str) -> str:
+    """Return the program of a command if the PATH of the loops has none of that name: no learner's fault."""
+    program = next(iter(shlex.split(command)), "")
+    if not program or os.sep in program or shutil.which(program, path=surroundings("")["PATH"]):
+        return ""
+    return program
 
 
 class _Talk:
