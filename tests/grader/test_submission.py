@@ -60,6 +60,14 @@ def test_a_folder_of_submissions(tmp_path):
     assert found[2] == Unreadable("c", "no solve.py in it")
 
 
+def test_a_program_of_another_kind_is_told_of_its_option(tmp_path):
+    """A folder with no Python file at all is told how any other program is graded; an empty one is not."""
+    tree(tmp_path, a__solve_mjs="x", a__README="x")
+    assert refused(find([tmp_path / "a"])) == "no solve.py in it; a program of another kind takes --cmd"
+    (tmp_path / "b").mkdir()
+    assert refused(find([tmp_path / "b"])) == "no solve.py in it"
+
+
 def test_names_are_unique(tmp_path):
     """Two of one name are told apart by their paths."""
     tree(tmp_path, x__ada_py=SOLVE, y__ada_py=SOLVE, y__bob_py=SOLVE)

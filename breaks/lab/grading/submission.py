@@ -106,7 +106,8 @@ def _entry(place: Path, files: dict[str, bytes]) -> str:
             raise _RefusedError("it is no .py file; other programs are started by a command")
         return place.name
     if ENTRY not in files:
-        raise _RefusedError(f"no {ENTRY} in it")
+        other = files and not any(name.endswith(".py") for name in files)
+        raise _RefusedError(f"no {ENTRY} in it{'; a program of another kind takes --cmd' if other else ''}")
     return ENTRY
 
 
