@@ -255,7 +255,8 @@ def _status(args: list[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except click.ClickException as error:
-        click.echo(f"break: {error.format_message()}".replace("\n", " "), err=True)
+        said = " ".join(line.strip() for line in error.format_message().split("\n"))
+        click.echo(f"break: {said}", err=True)
         return 2
     except Exception as error:
         if os.environ.get("BREAK_DEBUG"):

@@ -6,6 +6,7 @@ of `.break/verified.jsonl`, which opens `show --solution` and counts for nothing
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +65,8 @@ def fix_command(name: str, folder: Path, variant: str, force: bool) -> int:
 
     brk = _found(name, variant)
     file = exercise.file_name(brk)
+    if not force and os.path.lexists(folder / file):
+        raise one_line(f"{folder / file} is there already, and nothing was written; --force replaces it")
     replaced = _write(folder, {file: exercise.to_repair(brk)}, force)
     click.echo(safe(f"{'replaced' if replaced else 'written'}: {folder / file}"))
     at = "" if folder == EXERCISES else f" {folder}"

@@ -152,7 +152,7 @@ def test_fix_replaces_only_when_told(capsys: pytest.CaptureFixture[str]) -> None
     call("fix", "cut-signature")
     path = Path("exercises/cut_signature.py")
     path.write_text("my repair")
-    assert "is there already" in refused(capsys, "fix", "cut-signature")
+    assert "is there already, and nothing was written; --force" in refused(capsys, "fix", "cut-signature")
     assert path.read_text() == "my repair"
     assert call("fix", "cut-signature", "--force") == 0
     assert capsys.readouterr().out.startswith("replaced: ")

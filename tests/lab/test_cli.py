@@ -249,6 +249,11 @@ def test_no_connection_is_undecided(here: Here, monkeypatch: pytest.MonkeyPatch)
     assert "a-key-that-is-none" not in out + err + Path(".break/attempts.jsonl").read_text()
 
 
+def test_a_usage_error_of_several_lines_is_one_plain_line(here: Here) -> None:
+    """Where click lists what may be chosen, each on an indented line, one line says the same."""
+    assert here.run("pack") == (2, "", "break: Missing argument '{gradescope}'. Choose from: gradescope\n")
+
+
 def test_unexpected_errors_are_one_line(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that crashes ends in one line, not in a traceback."""
 
