@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ABOUT = """\
 This is the kit's stand-in, an imitation of the provider's side, and not the real API: a script answers.
-Set the two variables above where your client runs. Ctrl-C stops it."""
+Set the two variables where your client runs. Ctrl-C stops it."""
 
 EPILOG = """\b
 stdout has the two lines to set, and nothing else; `break serve > env.sh &` keeps them in a file.

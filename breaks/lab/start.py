@@ -16,7 +16,7 @@ model asks for, answer every call, ask again, until the model asks for nothing m
     {command}
 
 grades it: the loop runs in a process of its own, against a provider and tools on this machine, and is
-judged by what reached them. The first run says which check to look at first.
+judged by what reached them. Take the checks that failed in the order in which they stand.
 
 {contract}
 

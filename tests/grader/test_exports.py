@@ -229,5 +229,5 @@ def test_screen_names_all_that_failed() -> None:
     text = plain_text(CLASS)
     assert text.count("grace") == 1
     assert "hint: Answer every call" in text
-    assert text.endswith("5 submissions: 1 with full marks, 1 without, 3 undecided (exit 2)\n")
+    assert text.endswith("5 submissions: 1 with full marks, 1 without full marks, 3 undecided (exit 2)\n")
     assert all(result.submission in text for result in NAMES.values() if result is not HARMFUL)

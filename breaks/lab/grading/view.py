@@ -104,7 +104,7 @@ def summary(results: Sequence[Result]) -> Section:
     """Return the last lines: the seed that repeats it, how loops were kept apart, how many of each."""
     status = exit_status(results)
     full, open_ = sum(result.full for result in results), sum(map(undecided, results))
-    counts = {"with full marks": full, "without": len(results) - full - open_, "undecided": open_}
+    counts = {"with full marks": full, "without full marks": len(results) - full - open_, "undecided": open_}
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing to grade"
     seeds = ", ".join(str(seed) for seed in dict.fromkeys(result.seed for result in results))
     kept = ", ".join(dict.fromkeys(result.isolation for result in results if result.isolation)) or "none"
