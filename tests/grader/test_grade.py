@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from breaks.lab.grading import bundled, grade, pool, worker
+from breaks.lab.grading import bundled, grade, nursery, pool, worker
 from breaks.lab.grading.bundled import Listed
 from breaks.lab.grading.result import Result, Submission
 
@@ -156,7 +156,7 @@ def test_a_long_message_is_cut(play: Any) -> None:
 
 
 def test_nothing_of_the_environment_is_passed_on(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process gets PATH, a home of its own and a language; seed and job stand in no argument."""
+    """It gets PATH, a home, a language and the way to what is warm; seed and job stand in no argument."""
     monkeypatch.setenv("SECRET_TOKEN", "trap-value")
     code = """
         check("a", message=json.dumps(sorted(os.environ)))
@@ -164,7 +164,9 @@ def test_nothing_of_the_environment_is_passed_on(play: Any, monkeypatch: pytest.
         check("c", message=job.decode()[:3000]); say(end=0)
     """
     result = play(code)
-    assert set(json.loads(result.checks[0].message)) <= {"PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE"}
+    assert set(json.loads(result.checks[0].message)) <= {
+        *("PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE", nursery.FD)
+    }
     assert json.loads(result.checks[1].message) == ["-c"]
     job = json.loads(result.checks[2].message)
     assert job["seed"] == grade.own_seed(7, "ada.py") != 7
