@@ -5,6 +5,7 @@ Loads the SDK in no process of its own. Not here: the grading (`grading/grade.py
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -271,7 +272,13 @@ def _work(
 
 
 def _folder_name(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", name).lstrip(".")[:200] or "_"
+    """A folder for the log of this submission, and of no other whose name is like it."""
+    plain = re.sub(r"[^\w.-]+", "_", name).lstrip(".")[:200]
+    return (
+        plain
+        if plain == name
+        else f"{plain}_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    )
 
 
 class _Lines:

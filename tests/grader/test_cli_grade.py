@@ -107,6 +107,17 @@ def test_a_seed_repeats_a_run(folder: Path) -> None:
     assert first == again != other
 
 
+def test_each_submission_has_a_log_of_its_own() -> None:
+    """Names that differ lie in folders that differ, none of which leads out of the log."""
+    from breaks.lab.cli_grade import _folder_name
+
+    names = ["ada", "ada lovelace", "ada/lovelace", "ada?lovelace", "../ada", "..", ".ada", "/", "a" * 300]
+    folders = [_folder_name(name) for name in names]
+    assert folders[0] == "ada"
+    assert len(set(folders)) == len(names)
+    assert all(len(each) < 250 and "/" not in each and each[0] != "." for each in folders)
+
+
 def test_statuses_and_screen(folder: Path) -> None:
     """0 for full marks and 1 without, each with the sentence of the check, what was seen, and a hint."""
     status, out, err = run("grade", "class/ada.py", *FIRST, cwd=folder)
