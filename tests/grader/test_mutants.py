@@ -1,5 +1,6 @@
 """Each check fails by itself: a wrong loop for each, and loops in many styles that pass them all."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,12 @@ def test_a_wrong_loop_fails_exactly_its_checks(loop):
         assert 20 < len(message) <= 600
         assert message.isprintable()
         assert not message.startswith("assert")
+
+
+def test_a_loop_that_waits_is_told_for_which_tool():
+    """A loop that waits for ever for a tool is told that it does, and the tool's name."""
+    _, said = inside.graded(careful.solver(mutants.Waits))["tool_hangs"]
+    assert re.search(r"; [a-z_]+ had been run, and gave no answer\.$", said)
 
 
 def test_each_check_has_a_wrong_loop():

@@ -124,7 +124,9 @@ class Course:
         if end.why != "exit":
             how = _limit(end)
             last = f"the last that came was {self._newest()}" if self.asked else "nothing had come from it"
-            raise Failure(f"The loop has to end by itself. Instead {how}; {last}.")
+            mute = sorted({run.name for run in self.runs if run.trouble == "hangs"})
+            held = f"; {' and '.join(mute)} had been run, and gave no answer" if mute else ""
+            raise Failure(f"The loop has to end by itself. Instead {how}; {last}{held}.")
         if status and end.status != 0:
             raise Failure(f"The loop has to print an answer and end with status 0. It {self._told(end)}.")
 
