@@ -221,6 +221,15 @@ def test_any_body_is_borne(body):
     assert which.asked[0].messages == []
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_a_body_is_read_as_the_provider_reads_it(encoding):
+    """What the provider cannot read is refused by the desk too, and nothing of it is judged."""
+    which = desk(worlds.single, thinks=True)
+    body = {"model": DEFAULT_MODEL, "max_tokens": 500, "messages": [{"role": "user", "content": "Hello"}]}
+    told = which.play(Request("POST", "/v1/messages", HEADERS, json.dumps(body).encode(encoding))).response
+    assert (told.status == 200) == bool(which.asked[0].messages) == (encoding == "utf-8")
+
+
 def test_a_list_that_the_provider_is_to_keep_is_refused_so_that_the_whole_is_sent():
     """A request with `thread` is refused as the SDK knows it, and does not count."""
     which = desk()

@@ -80,12 +80,17 @@ class ToolRun:
     trouble: str = ""
 
 
+def value_of(body: bytes) -> Any:
+    """A request body as the provider reads it: UTF-8 and no other encoding; None for what is no JSON."""
+    try:
+        return json.loads(body.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+
+
 def plain(body: bytes) -> dict[str, Any]:
     """A request body as JSON data, without the marks that say what is to be cached."""
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
+    value = value_of(body)
     if not isinstance(value, dict):
         return {}
     messages = value.get("messages")

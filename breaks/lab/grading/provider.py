@@ -20,7 +20,7 @@ from random import Random
 from threading import Event, Lock
 from typing import Any, Literal
 
-from breaks.lab.grading.log import Asked, ToolRun, plain
+from breaks.lab.grading.log import Asked, ToolRun, plain, value_of
 from breaks.lab.grading.world import World
 from cassettes.stand_in.answer import answer, edge
 from cassettes.stand_in.faults import Case, Fault, Played
@@ -328,7 +328,7 @@ def _without(message: Any, key: str) -> Any:
 
 def _edited(body: bytes, edit: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
     """A JSON object with something edited; what is no JSON object stays as it is."""
-    value = _json(body)
+    value = value_of(body)
     if not isinstance(value, dict):
         return body
     edited = edit(value)
