@@ -25,6 +25,7 @@ from breaks.lab import screen
 from breaks.lab.cli_run import find as find_break
 from breaks.lab.cli_run import one_line
 from breaks.lab.names import known
+from breaks.lab.outline import safe
 
 if TYPE_CHECKING:
     from breaks.lab.grading.bundled import Listed
@@ -167,8 +168,12 @@ def _found(paths: tuple[Path, ...], given: dict[str, Any]) -> list[Submission | 
 
         known([name])
         return handed_in.find(paths, find_break(name, given["variant"]))
-    from breaks.lab.grading.submission import find
+    from breaks.lab.grading.submission import find, passed_over
 
+    over = passed_over(paths, command)
+    if over:
+        names = ", ".join(each.name for each in over[:5]) + (", ..." if len(over) > 5 else "")
+        click.echo(safe(f"no .py file, so no submission without --cmd: {names}"), err=True)
     return list(find(paths, command))
 
 

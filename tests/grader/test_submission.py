@@ -6,7 +6,7 @@ import pytest
 
 from breaks.lab.grading import submission as module
 from breaks.lab.grading.result import Submission
-from breaks.lab.grading.submission import Unreadable, find
+from breaks.lab.grading.submission import Unreadable, find, passed_over
 
 SOLVE = "def solve(client, question, tools): return ''\n"
 
@@ -58,6 +58,15 @@ def test_a_folder_of_submissions(tmp_path):
     found = find([tmp_path])
     assert [each.name for each in found] == ["a", "b", "c"]
     assert found[2] == Unreadable("c", "no solve.py in it")
+
+
+def test_what_is_passed_over_is_told(tmp_path):
+    """In a folder of submissions a file of another kind is none, and is told; a hidden one is not."""
+    tree(tmp_path, ada_py=SOLVE, bob__solve_py=SOLVE, bob__notes="x", notes="x", hidden="x")
+    (tmp_path / "hidden").rename(tmp_path / ".hidden")
+    assert passed_over([tmp_path]) == [tmp_path / "notes"]
+    assert passed_over([tmp_path], "node {file}") == []
+    assert passed_over([tmp_path / "bob", tmp_path / "ada.py", tmp_path / "nowhere"]) == []
 
 
 def test_a_program_of_another_kind_is_told_of_its_option(tmp_path):

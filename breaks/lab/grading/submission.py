@@ -68,11 +68,30 @@ def _places(path: Path, command: str) -> list[Path]:
     try:
         if not path.is_dir() or _is_one(path, command):
             return [path]
-        inside = sorted(each for each in path.iterdir() if not _left_out(each.name))
-        within = [each for each in inside if each.is_dir() or command or each.suffix == ".py"]
+        within = [each for each in _inside_of(path) if _taken(each, command)]
     except OSError:
         return [path]  # told when it is read
     return within or [path]
+
+
+def passed_over(paths: Iterable[Path], command: str = "") -> list[Path]:
+    """The files of a folder of submissions that are no submission: neither hidden, nor a .py file."""
+    found: list[Path] = []
+    for path in paths:
+        try:
+            if path.is_dir() and not _is_one(path, command):
+                found += [each for each in _inside_of(path) if not _taken(each, command)]
+        except OSError:  # told when it is read
+            continue
+    return found
+
+
+def _inside_of(folder: Path) -> list[Path]:
+    return sorted(each for each in folder.iterdir() if not _left_out(each.name))
+
+
+def _taken(place: Path, command: str) -> bool:
+    return place.is_dir() or bool(command) or place.suffix == ".py"
 
 
 def _is_one(folder: Path, command: str) -> bool:
