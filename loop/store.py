@@ -133,7 +133,8 @@ class Store:
         try:
             return self._pack(message).encode("utf-8", "surrogatepass")
         except (TypeError, ValueError, RecursionError) as error:
-            raise StoreError(f"{self._path}: a message has no form in JSON: {error}") from error
+            said = f"{type(error).__name__}: {error}"
+            raise StoreError(f"{self._path}: a message cannot be packed: {said}") from error
 
     def _read(self) -> list[bytes]:
         rows = self._db.execute(_ROWS, (self._id,)).fetchall()
