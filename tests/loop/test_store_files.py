@@ -217,9 +217,7 @@ def test_a_message_that_has_no_json_form_leaves_nothing_behind(tmp_path):
     """The transaction is rolled back, and what follows is refused until the list is whole again."""
     store = Store(tmp_path / "c.db")
     for message in ({"role": "user", "content": object()}, DONE):
-        with pytest.raises(
-            store_file.StoreError, match="a message cannot be packed: TypeError: Object of type obj"
-        ):
+        with pytest.raises(store_file.StoreError, match="cannot be packed: TypeError: Object of type obj"):
             store.save(message)
 
     store.catch_up([QUESTION])
