@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,13 @@ class _Provider(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         self.asked.append(body)
         status, content = self.answer(body)
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("request-id", f"req_{KEY}")
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        with suppress(OSError):  # a client that has given up is gone
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("request-id", f"req_{KEY}")
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""

@@ -51,8 +51,9 @@ def handler_of(settings: Settings, *, strict_model: bool = False) -> Handler:
 class Server:
     """A handler on a loopback port, for as long as the `with` lasts.
 
-    `port` 0 takes a free one. No body of more than `largest` bytes is kept or handed on. `seen` is called with each exchange before its answer goes out, in the
-    thread of the request; what it or the handler raises is kept in `failures`, and the client gets a 500.
+    `port` 0 takes a free one. No body of more than `largest` bytes is kept or handed on. `seen` is called
+    with each exchange before its answer goes out, in the thread of the request; what it or the handler raises
+    is kept in `failures`, and the client gets a 500.
     Entering raises `OSError` where the port is taken, and `ValueError` for a host that is not loopback.
     """
 
