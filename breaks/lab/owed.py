@@ -37,12 +37,12 @@ from breaks.lab.parts import (
     call_ids,
     content_of,
     describe,
-    equal,
     ident_of,
     listed,
     messages_of,
     shown,
 )
+from loop.walker import same
 
 Keyed = tuple[tuple[Any, ...], "Loss"]
 
@@ -175,7 +175,7 @@ def _best(
 def _take(one: _Owed, claim: _Claim, free: list[list[Placed]]) -> None:
     assert claim.turn is not None
     for k, block in enumerate(one.blocks):
-        twin = next((p for p in free[claim.turn] if equal(p.block, block)), None)
+        twin = next((p for p in free[claim.turn] if same(p.block, block)), None)
         if twin is not None:
             claim.found[k] = twin
             free[claim.turn] = _less(free[claim.turn], twin)
@@ -187,7 +187,7 @@ def _less(places: list[Placed], one: Placed) -> list[Placed]:
 
 def _whole(one: _Owed, free: Sequence[Placed], turn: Sequence[Placed]) -> int:
     pairs = zip(one.blocks, free, strict=False)
-    return int(len(free) == len(turn) == len(one.blocks) and all(equal(b, p.block) for b, p in pairs))
+    return int(len(free) == len(turn) == len(one.blocks) and all(same(b, p.block) for b, p in pairs))
 
 
 def _contained(one: _Owed, free: Sequence[Placed], turn: Sequence[Placed]) -> int:
@@ -210,7 +210,7 @@ def _by_place(one: _Owed, free: Sequence[Placed], turn: Sequence[Placed]) -> int
 def _equals(one: _Owed, free: Sequence[Placed]) -> int:
     left = list(free)
     for block in one.blocks:
-        twin = next((p for p in left if equal(p.block, block)), None)
+        twin = next((p for p in left if same(p.block, block)), None)
         left = left if twin is None else _less(left, twin)
     return len(free) - len(left)
 
@@ -249,8 +249,8 @@ def _block_losses(one: _Owed, claim: _Claim, now: _Request) -> Iterator[Keyed]:
 
 def _rival(block: Block, free: list[Placed]) -> Placed | None:
     """Return the unclaimed block that stands where `block` stood: its id, else its kind."""
-    alike = [p for p in free if equal(p.block.get("type"), block.get("type"))]
-    by_id = [p for p in alike if "id" in block and equal(p.block.get("id"), block["id"])]
+    alike = [p for p in free if same(p.block.get("type"), block.get("type"))]
+    by_id = [p for p in alike if "id" in block and same(p.block.get("id"), block["id"])]
     return next(iter(by_id or alike), None)
 
 
@@ -258,7 +258,7 @@ def _changes(block: Block, rival: Placed) -> Iterator[Loss]:
     """Name the fields in which the block that was sent differs from the one that was returned."""
     sent, kind = rival.block, str(block.get("type"))
     for key in sorted(block.keys() | sent.keys()):
-        if key in block and key in sent and equal(block[key], sent[key]):
+        if key in block and key in sent and same(block[key], sent[key]):
             continue
         if key == "id":
             what = f"id of {describe(block)}: sent as {shown(sent.get('id'))}"
@@ -343,7 +343,7 @@ def _changed(
     key: Any, ident: str, old: Sequence[Placed], new: Sequence[Placed], before: Listed
 ) -> Iterator[Keyed]:
     for n, (was, is_now) in enumerate(zip(old, new, strict=False)):
-        if not equal(_content(was.block), _content(is_now.block)):
+        if not same(_content(was.block), _content(is_now.block)):
             yield ("content", key, ident, n), _moved(ident, before, is_now)
         if bool(was.block.get("is_error")) != bool(is_now.block.get("is_error")):
             word = "gone" if was.block.get("is_error") else "added"
@@ -360,6 +360,6 @@ def _content(block: Block) -> Any:
 def _moved(ident: str, before: Listed, new: Placed) -> Loss:
     """Tell a result that stands under another call's id from one whose content changed."""
     for (_, other), places in before.results.items():
-        if other != ident and equal(_content(places[0].block), _content(new.block)):
+        if other != ident and same(_content(places[0].block), _content(new.block)):
             return Loss(new.path, "wrong-id", f"result of {other} stands under id {ident}")
     return Loss(new.path, "result-content", f"content of the result of {ident}")

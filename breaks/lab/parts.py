@@ -143,30 +143,6 @@ def place_of(path: str) -> int:
     return int(path.partition("[")[2].partition("]")[0])
 
 
-def equal(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are equal: key order and 1 against 1.0 do not count, true is not 1.
-
-    However deep they are nested; a NaN, which is no JSON, equals another.
-    """
-    pairs = [(one, other)]
-    while pairs:
-        a, b = pairs.pop()
-        if isinstance(a, dict) and isinstance(b, dict):
-            if a.keys() != b.keys():
-                return False
-            pairs += [(value, b[key]) for key, value in a.items()]
-        elif isinstance(a, list) and isinstance(b, list):
-            if len(a) != len(b):
-                return False
-            pairs += zip(a, b, strict=True)
-        elif isinstance(a, bool) or isinstance(b, bool):
-            if a is not b:
-                return False
-        elif isinstance(a, dict | list) or isinstance(b, dict | list) or (a != b and not (a != a and b != b)):
-            return False
-    return True
-
-
 def describe(block: Block) -> str:
     """Say in a few words which block this is."""
     kind = shown(block.get("type"))

@@ -4,6 +4,8 @@ import tempfile
 
 import pytest
 
+from tests.grader.jailed import gone, traces
+
 
 @pytest.fixture(scope="module", autouse=True)
 def own_place(tmp_path_factory):
@@ -13,3 +15,13 @@ def own_place(tmp_path_factory):
         patch.setenv("TMPDIR", place)
         patch.setattr(tempfile, "tempdir", place)
         yield
+
+
+@pytest.fixture
+def nothing_left(request):
+    """The test leaves no process, no folder and no mount; a jail of its module is there before and after."""
+    if "jail" in request.fixturenames:
+        request.getfixturevalue("jail")
+    before = traces()
+    yield
+    assert gone(before), traces()

@@ -46,7 +46,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def graded(code: str, loop: Submission = LOOP, **more: Any) -> Result:
         command = [sys.executable, "-I", "-c", TALK + textwrap.dedent(code)]
-        monkeypatch.setattr(grade, "command", lambda: command)
+        monkeypatch.setattr(grade, "command", lambda module: command)
         return grade.grade(loop, 7, **more)
 
     return graded

@@ -10,6 +10,8 @@ from breaks.lab.grading.jail import Jail, JailError
 from breaks.lab.grading.result import Submission
 from tests.grader.jailed import ANY, KINDS, answer, environment, gone, jailed, run, traces
 
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
 ESCAPE = """
 import os, sys, time
 if os.fork() == 0:
@@ -28,14 +30,6 @@ def jail(request):
     """One jail for all tests of this file, of each kind."""
     with jailed(request.param) as jail:
         yield jail
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(jail):
-    """Every test here leaves no process, no folder and no mount."""
-    before = traces()
-    yield
-    assert gone(before), traces()
 
 
 LOUD = """

@@ -4,7 +4,9 @@ import pytest
 
 from breaks.lab.grading import meter
 from breaks.lab.grading.jail import Limits
-from tests.grader.jailed import KINDS, answer, gone, jailed, run, traces
+from tests.grader.jailed import KINDS, answer, jailed, run
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 SMALL = Limits(wall=30.0, cpu=1.0, memory=200 << 20, output=64 << 10, disk=4 << 20, processes=12)
 CHILDREN = """
@@ -21,14 +23,6 @@ def jail(request):
     """One jail with small limits for all tests of this file, of each kind."""
     with jailed(request.param, limits=SMALL) as jail:
         yield jail
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(jail):
-    """Every test here leaves no process, no folder and no mount."""
-    before = traces()
-    yield
-    assert gone(before), traces()
 
 
 @pytest.mark.parametrize("code", ["while True: pass", CHILDREN.format(code="while True: pass", number=2)])

@@ -10,6 +10,8 @@ from breaks.lab.grading.jail import Limits
 from breaks.lab.grading.result import Submission
 from tests.grader.jailed import KINDS, answer, environment, gone, jailed, run, traces
 
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
 SMALL = Limits(wall=6.0, cpu=1.5, memory=200 << 20, processes=12)
 DEAF = """
 import signal, time
@@ -25,14 +27,6 @@ if os.fork() == 0:
     os.setsid()
 time.sleep(60)
 """
-
-
-@pytest.fixture(autouse=True)
-def nothing_left():
-    """Every test here leaves no process, no folder and no mount."""
-    before = traces()
-    yield
-    assert gone(before), traces()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,7 +6,9 @@ import pytest
 
 from breaks.lab.grading.jail import Limits
 from breaks.lab.grading.result import Submission
-from tests.grader.jailed import KINDS, gone, jailed, traces
+from tests.grader.jailed import KINDS, jailed
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 NODE = b"""
 let question = "";
@@ -15,14 +17,6 @@ const { length } = await import("./deep/helper.mjs");
 console.log(JSON.stringify({ length: length(question), env: Object.keys(process.env).sort() }));
 """
 HELPER = b"export const length = (text) => [...text].length;\n"
-
-
-@pytest.fixture(autouse=True)
-def nothing_left():
-    """Every test here leaves no process, no folder and no mount."""
-    before = traces()
-    yield
-    assert gone(before), traces()
 
 
 def started(kind, submission, question="", env=None, limits=None):

@@ -11,7 +11,9 @@ import pytest
 from breaks.lab.grading import harness, landlock, sight
 from breaks.lab.grading.jail import Jail, JailError
 from breaks.lab.grading.result import Submission
-from tests.grader.jailed import ANY, answer, gone, jailed, run, traces
+from tests.grader.jailed import ANY, answer, jailed, run
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 TRY = """
 import os, sys
@@ -36,14 +38,6 @@ def jail(request, secret):
     """One jail for all tests of this file, of each kind that has walls."""
     with jailed(request.param, hide=[secret, sight.ROOT + "/tests/grading"]) as jail:
         yield jail
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(jail):
-    """Every test here leaves no process, no folder and no mount."""
-    before = traces()
-    yield
-    assert gone(before), traces()
 
 
 def attempt(jail: Jail, call: str) -> str:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from breaks.lab.observe import figures, origin_of, walked
 from breaks.lab.owed import losses_since
 from breaks.lab.page import id_sets
-from breaks.lab.parts import equal
 from breaks.lab.silent import silences
 from breaks.lab.verdict import Verdict, judge
 from cassettes.stand_in.rulebook import rules
@@ -289,9 +288,11 @@ def test_any_exchanges_have_a_verdict(exchanges: list[Exchange]) -> None:
 @settings(max_examples=300, deadline=None)
 @given(JSON, JSON)
 def test_equal_values_are_what_the_walker_calls_the_same(one: Any, other: Any) -> None:
-    """The verdict and the walker agree on which JSON values are equal."""
-    assert equal(one, other) == same(one, other)
-    assert equal(one, copy.deepcopy(one))
+    """A call goes back with an input that the walker calls the same, or the verdict knows of a loss."""
+    asked, turn = user(text("what?")), {"type": "tool_use", "id": "a", "name": "look"}
+    sent = [asked, assistant({**turn, "input": other}), user(result("a"))]
+    assert (not losses_since([asked], [{**turn, "input": one}], sent)) == same(one, other)
+    assert same(one, copy.deepcopy(one))
 
 
 @st.composite

@@ -15,13 +15,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Any
 
 from breaks.lab.about import version
@@ -30,10 +28,10 @@ from breaks.lab.grading.bundled import Listed
 from breaks.lab.grading.channel import Channel
 from breaks.lab.grading.jail import LIMITS
 from breaks.lab.grading.keeper import surroundings
+from breaks.lab.grading.processes import command
 from breaks.lab.grading.result import STATES, Check, Result, Submission
 from breaks.lab.grading.worker import PLACE, to_json
 
-ROOT = Path(__file__).resolve().parents[3]  # the folder that holds the kit's packages
 MESSAGE = 4_000  # characters of a message that are kept
 TICK = 0.2  # seconds between looks at whether to stop
 START = 60.0  # seconds until the first check may have reported, beside the time of a check
@@ -41,9 +39,6 @@ GRACE = 5.0  # seconds for the process to end once it has said its last word
 KEYS = {"check", "state", "message", "seconds"}  # of a report
 SILENCE = 6 * LIMITS.wall  # seconds between two reports: a check starts the loop a few times
 EACH = 3 * LIMITS.wall  # seconds for a check, on an average over all: the bound of a whole submission
-
-# The path goes to the end: a folder that is not installed is found, and shadows nothing.
-_CODE = "import sys; sys.path.append(sys.argv[1]); from breaks.lab.grading.worker import main; main()"
 
 
 class StoppedError(Exception):
@@ -120,6 +115,7 @@ class _Talk:
 
     def hold(self, job: dict[str, Any]) -> str:
         """Start the process, hear it out, and end it; return why the result is undecided, or nothing."""
+        warm = bool(job["submission"]["entry"]) and not job["user"]
         with (
             tempfile.TemporaryDirectory(prefix=PLACE, ignore_cleanup_errors=True) as place,
             tempfile.TemporaryFile() as said,
@@ -130,7 +126,7 @@ class _Talk:
             channel = Channel(mine)
             try:
                 with theirs:
-                    process = _start(place, theirs, said)
+                    process = _start(place, theirs, said, warm)
                 grace = 0.0
                 try:
                     channel.send(job)
@@ -214,20 +210,23 @@ def _well_formed(line: dict[str, Any]) -> bool:
     return texts and line["state"] in STATES and number
 
 
-def _start(place: str, theirs: socket.socket, said: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start the grading process, in a session of its own, with an environment made from nothing."""
+def _start(place: str, theirs: socket.socket, said: IO[bytes], warm: bool) -> subprocess.Popen[bytes]:
+    """Start the grading process, in a session of its own, with an environment made from nothing.
+
+    `warm`: a nursery is of use to it; for a program, or another user's loop, none would fork anything.
+    """
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": place,
         "TMPDIR": place,
         "LANG": "C.UTF-8",
     }
-    warm = nursery.shared()
-    passed = [warm.sock.fileno()] if warm is not None else []
+    nurse = nursery.shared() if warm else None
+    passed = [nurse.sock.fileno()] if nurse is not None else []
     if passed:
         environment[nursery.FD] = str(passed[0])
     return subprocess.Popen(
-        command(),
+        command("worker"),
         stdin=theirs.fileno(),
         stdout=said,
         stderr=said,
@@ -236,11 +235,6 @@ def _start(place: str, theirs: socket.socket, said: IO[bytes]) -> subprocess.Pop
         start_new_session=True,
         pass_fds=passed,
     )
-
-
-def command() -> list[str]:
-    """Return the command of the grading process: isolated, so that no folder or variable adds to it."""
-    return [sys.executable, "-I", "-B", "-c", _CODE, str(ROOT)]
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:

@@ -1,8 +1,7 @@
 """The jail: where a learner's loop runs, apart from the grader, within limits, leaving no trace.
 
 `Jail` holds a keeper process (`keeper.py`), which starts the loop in a `Box`, a fresh place with a copy of
-the submission. `Jail.isolation` says what keeps it apart: "namespaces" on Linux where they can be had, else
-"process group".
+the submission. `Jail.isolation` says what keeps it apart, the best of `keeper.KINDS` that can be had.
 Not here: what the loop is told and how it is judged (`provider.py`, `tape.py`).
 """
 
@@ -13,7 +12,6 @@ import pwd
 import queue
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -26,11 +24,11 @@ from typing import Any, Literal, Self
 
 from breaks.lab.grading import keeper, meter, nursery, sight, walls
 from breaks.lab.grading.channel import Channel, packed, unpacked
+from breaks.lab.grading.processes import command
 from breaks.lab.grading.result import Submission
 
 Why = Literal["exit", "killed", "time", "cpu", "memory", "output", "disk", "processes"]
 WHYS = ("exit", "killed", "time", "cpu", "memory", "output", "disk", "processes")
-_START = "import sys; sys.path.append(sys.argv[1]); from breaks.lab.grading.keeper import main; main()"
 _READY = 60.0  # seconds for the keeper to import the SDK, on a slow and busy machine
 _GRACE = 10.0  # seconds beyond its own limits after which a keeper is taken for lost
 
@@ -70,8 +68,8 @@ class Ended:
 class Jail:
     """One submission's jail; a context manager. Starting it does not wait: the first box does.
 
-    `hide`: folders that the loop shall not be able to read (namespaces only). `force`: one kind of
-    isolation and no other. `user`: run the loop as that user (root only, "process group" only).
+    `hide`: folders that the loop shall not be able to read (not in "process group"). `force`: one kind of
+    isolation and no other. `user`: run the loop as that user (root only, and not in "namespaces").
     Raises ValueError for a submission with a file name that leads out of its folder.
     """
 
@@ -110,7 +108,7 @@ class Jail:
 
     @property
     def isolation(self) -> str:
-        """What keeps the loop apart: "namespaces" or "process group". Waits for the keeper."""
+        """What keeps the loop apart: one of `keeper.KINDS`. Waits for the keeper."""
         return self._ready().isolation
 
     def box(self) -> Box:
@@ -335,7 +333,7 @@ def _keeper(
         if child is not None:
             return child
     return subprocess.Popen(
-        [sys.executable, "-I", "-c", _START, sight.ROOT],
+        command("keeper"),
         stdin=end.fileno(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -348,7 +346,7 @@ def _keeper(
 def _surroundings(base: str) -> dict[str, str]:
     """The keeper's environment. The place of its boxes marks it and all children, for `meter.marked`."""
     path = os.environ.get("PATH", os.defpath)
-    return {"PATH": path, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": base or "/tmp"}
+    return {"PATH": path, "LANG": "C.UTF-8", "TMPDIR": base or "/tmp"}
 
 
 def _ended(report: Any) -> Ended | None:

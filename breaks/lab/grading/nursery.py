@@ -18,15 +18,14 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 
-from breaks.lab.grading import harness, keeper, sight, walls
+from breaks.lab.grading import harness, keeper, walls
+from breaks.lab.grading.processes import command, taken_from_stdin
 
 FD = "BREAK_NURSERY"  # in a grading process: the descriptor that leads to its parent's nursery
-_START = "import sys; sys.path.append(sys.argv[1]); from breaks.lab.grading.nursery import main; main()"
 _PATIENCE = 60.0  # seconds for it to import the SDK, on a slow and busy machine
 _MOST = 1 << 16
 
@@ -121,7 +120,7 @@ def _started() -> Nursery:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-B", "-c", _START, sight.ROOT],
+            command("nursery"),
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -136,10 +135,7 @@ def _started() -> Nursery:
 
 def main() -> None:
     """Import the SDK, then fork for whoever asks, until nobody is left who could."""
-    sock = socket.socket(fileno=os.dup(0))
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    sock = taken_from_stdin()
     walls.private()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(ImportError):  # the keeper finds that out again, and says it

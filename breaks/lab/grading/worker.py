@@ -18,6 +18,7 @@ from typing import Any
 
 from breaks.lab.grading import walls
 from breaks.lab.grading.channel import Channel, packed, unpacked
+from breaks.lab.grading.processes import taken_from_stdin
 from breaks.lab.grading.result import Submission
 
 PLACE = "break-grade-"  # how the name of the folder begins that a grading process works in
@@ -51,7 +52,7 @@ def arguments(place: Path, files: list[Path]) -> list[str]:
 
 def main() -> None:
     """Grade what the parent sends, and send it what was found."""
-    channel = Channel(_taken_from_stdin())
+    channel = Channel(taken_from_stdin())
     walls.private()
     job = channel.receive()
     if job is None:
@@ -76,15 +77,6 @@ def run(job: Mapping[str, Any], channel: Channel) -> int:
 
     plugin.begin(job, from_json(job["submission"]), tell)
     return int(pytest.main(arguments(bundled.folder(), files)))
-
-
-def _taken_from_stdin() -> socket.socket:
-    """Return the socket that stands as standard input, and put an empty file there instead."""
-    own = os.dup(0)  # not inheritable, as every descriptor that Python makes
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return socket.socket(fileno=own)
 
 
 def _end_with_parent(sock: socket.socket) -> None:
