@@ -133,13 +133,14 @@ def _status(result: Result) -> int:
 
 def _sections(brk: Break, path: Path, result: Result, given: bool) -> list[Any]:
     from breaks.lab.grading import view
+    from breaks.lab.grading.result import ANSWERED_BY
     from breaks.lab.outline import Line
     from breaks.lab.page import Section
 
     status = _status(result)
     passed = sum(check.state == "passed" for check in result.checks)
     about = f"`{brk.step}` of {path}, in the reference loop: {passed} of {len(result.checks)} checks passed"
-    lines = [Line(safe(about)), Line(f"seed {result.seed} (--seed repeats it)")]
+    lines = [Line(safe(about)), Line(f"seed {result.seed} (--seed repeats it)"), Line(ANSWERED_BY)]
     if status == 0 and given:
         lines.append(Line("The step is as it was given: the bundled tests find nothing in it to repair."))
     if status == 0:

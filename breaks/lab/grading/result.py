@@ -12,6 +12,8 @@ from typing import Any, Literal
 State = Literal["passed", "failed", "not checked", "not offered", "undecided"]
 STATES: tuple[State, ...] = ("passed", "failed", "not checked", "not offered", "undecided")
 SCHEMA = 1
+# What everybody is told who reads a result: who it was that answered the loop.
+ANSWERED_BY = "provider and model: the kit's own stand-in, by script; no real API was asked"
 
 
 @dataclass(frozen=True)

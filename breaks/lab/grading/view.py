@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from breaks.lab.grading.result import Check, Result
+from breaks.lab.grading.result import ANSWERED_BY, Check, Result
 from breaks.lab.outline import Line, safe
 from breaks.lab.page import Section
 from breaks.lab.plain import render
@@ -101,7 +101,7 @@ def _role(result: Result) -> str:
 
 
 def summary(results: Sequence[Result]) -> Section:
-    """Return the last lines: the seed that repeats it, how loops were kept apart, how many of each."""
+    """Return the last lines: the seed that repeats it, how loops were kept apart, who answered, how many."""
     status = exit_status(results)
     full, open_ = sum(result.full for result in results), sum(map(undecided, results))
     counts = {"with full marks": full, "without full marks": len(results) - full - open_, "undecided": open_}
@@ -111,4 +111,4 @@ def summary(results: Sequence[Result]) -> Section:
     text = f"{len(results)} submission{'' if len(results) == 1 else 's'}: {told}"
     facts = Line(safe(f"seed {seeds or 'none'} (--seed repeats it); isolation: {kept}"))
     role = {0: "state-fine", 1: "state-refused"}.get(status, "state-undecided")
-    return Section("Result", (facts, Line(f"{text} (exit {status})", role)))
+    return Section("Result", (facts, Line(ANSWERED_BY), Line(f"{text} (exit {status})", role)))

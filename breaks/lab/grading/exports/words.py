@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from breaks.lab.grading.result import Check, Result
+from breaks.lab.grading.result import ANSWERED_BY, Check, Result
 from breaks.lab.outline import safe
 
 
@@ -35,7 +35,7 @@ def told(result: Result, check: Check) -> str:
 
 
 def summed_up(result: Result) -> str:
-    """Return the result as a few lines: points, why undecided, what was not judged, how to repeat it."""
+    """Return the result as a few lines: points, why undecided, what was not judged, the seed, who answered."""
     lines = [f"{number(result.score):g} of {number(result.max_score):g} points."]
     if result.reason:
         lines.append(f"UNDECIDED, so no point counts: {result.reason}")
@@ -44,4 +44,5 @@ def summed_up(result: Result) -> str:
         if names:
             lines.append(f"{state}: {', '.join(names)}")
     lines.append(f"seed {result.seed}, isolation {result.isolation or 'none'}, version {result.version}")
+    lines.append(ANSWERED_BY)
     return clean("\n".join(lines))
