@@ -35,7 +35,7 @@ def told(result: Result, check: Check) -> str:
 
 
 def summed_up(result: Result) -> str:
-    """Return the result as a few lines: points, why undecided, what was not judged, the seed, who answered."""
+    """Return the result in a few lines: points, why undecided, what was not judged, the seed, who spoke."""
     lines = [f"{number(result.score):g} of {number(result.max_score):g} points."]
     if result.reason:
         lines.append(f"UNDECIDED, so no point counts: {result.reason}")
