@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from breaks.lab.grading.exports import classroom50, gradescope, junit, lines, reporter, sheet
-from breaks.lab.grading.result import STATES, Check, Result, from_json
+from breaks.lab.grading.result import ANSWERED_BY, STATES, Check, Result, from_json
 from breaks.lab.grading.view import exit_status, plain_text
 from breaks.lab.sheet import cell
 from tests.grader.made import CLASS, FULL, HARMFUL, METADATA, NAMES, SOME, UNDECIDED, WHEN
@@ -138,6 +138,16 @@ def test_all_agree_on_the_score(result: Result) -> None:
     weights = {check.name: check.weight for check in result.checks}
     assert sum(weights[case.attrib["name"]] for case in passed) == want
     assert not (result.reason and want)
+
+
+@given(results)
+def test_every_form_names_who_answered(result: Result) -> None:
+    """Every form says that the stand-in answered; Classroom 50 has a place for it in a test alone."""
+    told = [lines.line(result), plain_text([result]), gradescope.text(result), junit.text([result])]
+    told += [sheet.text([result]), json.dumps(reporter.document(result))]
+    assert all(ANSWERED_BY in text for text in told)
+    fifty = json.loads(classroom50.text(result, GIVEN, WHEN))
+    assert all(ANSWERED_BY in test.values() for test in fifty["tests"])
 
 
 def test_gradescope_states() -> None:

@@ -91,6 +91,7 @@ class Result:
             "max_score": self.max_score,
             "seed": self.seed,
             "isolation": self.isolation,
+            "answered_by": ANSWERED_BY,
             "seconds": round(self.seconds, 3),
             "version": self.version,
             "checks": [_check(check) for check in self.checks],

@@ -2,8 +2,9 @@
 (https://github.com/foundation50/classroom50/blob/main/schemas/result-v1.schema.json, read 2026-11-29).
 
 Its scores are whole numbers, and its `passed` is true or false: what is not checked or undecided did not pass
-and says why in `message`; what is not offered is left out. `datetime` is the commit's, and the runner of
-Classroom 50 stamps it; until then it is the time of grading.
+and says why in `message`; what is not offered is left out. A test may hold further keys and the document may
+not, so each test says who answered. `datetime` is the commit's, and the runner of Classroom 50 stamps it;
+until then it is the time of grading.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from breaks.lab.grading.exports.words import line, number, told
-from breaks.lab.grading.result import Check, Result
+from breaks.lab.grading.result import ANSWERED_BY, Check, Result
 
 SCHEMA = "classroom50/result/v1"
 TYPES = ("individual", "group", "team")
@@ -85,4 +86,5 @@ def _test(result: Result, check: Check) -> dict[str, Any]:
         "max-score": whole(check.max_score),
         "state": check.state,
         "message": told(result, check),
+        "answered-by": ANSWERED_BY,
     }

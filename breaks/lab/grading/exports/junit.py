@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from breaks.lab.grading.exports.words import clean, line, told
-from breaks.lab.grading.result import Check, Result
+from breaks.lab.grading.result import ANSWERED_BY, Check, Result
 
 TAGS = {"failed": "failure", "undecided": "error", "not checked": "skipped", "not offered": "skipped"}
 
@@ -31,6 +31,7 @@ def _suite(result: Result) -> ElementTree.Element:
     suite = ElementTree.Element("testsuite", name=line(result.submission))
     facts = {"state": result.state, "score": f"{result.score:g}", "max_score": f"{result.max_score:g}"}
     facts |= {"seed": str(result.seed), "isolation": result.isolation, "version": result.version}
+    facts["answered_by"] = ANSWERED_BY
     listed = ElementTree.SubElement(suite, "properties")
     for name, value in facts.items():
         ElementTree.SubElement(listed, "property", name=name, value=line(value))

@@ -12,10 +12,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from breaks.lab.grading.exports.words import line, number
-from breaks.lab.grading.result import Result
+from breaks.lab.grading.result import ANSWERED_BY, Result
 from breaks.lab.sheet import cell
 
-COLUMNS = ("submission", "state", "score", "max_score", "full", "seed", "isolation", "seconds", "reason")
+COLUMNS = (
+    "submission",
+    "state",
+    "score",
+    "max_score",
+    "full",
+    "seed",
+    "isolation",
+    "answered_by",
+    "seconds",
+    "reason",
+)
 
 
 def text(results: Sequence[Result]) -> str:
@@ -32,5 +43,6 @@ def text(results: Sequence[Result]) -> str:
 def _row(result: Result, names: Sequence[str]) -> list[Any]:
     states = {check.name: check.state for check in result.checks}
     facts = [line(result.submission), result.state, number(result.score), number(result.max_score)]
-    facts += ["yes" if result.full else "no", result.seed, result.isolation, f"{result.seconds:.3f}"]
-    return [*facts, line(result.reason), *(states.get(name, "") for name in names)]
+    facts += ["yes" if result.full else "no", result.seed, result.isolation, ANSWERED_BY]
+    facts += [f"{result.seconds:.3f}", line(result.reason)]
+    return [*facts, *(states.get(name, "") for name in names)]
