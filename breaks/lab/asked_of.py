@@ -5,13 +5,16 @@ A value is, in this order:
 1. an array with a `role` in one of its elements: a bare message list (an empty array is an empty one);
 2. an array with an array, or an object with `request`, `messages` or `input`, among its elements: a list of
    items, each of one of these forms;
-3. an object with `request`: an item. Beside it may stand `prior_request` (the request before it) and
+3. a line of `serve --log`: an object with `request`, and with `method`, `path`, `response` and `ended`. Its
+   request is judged as it was answered: for the path, and for the model that answered. What went to another
+   path holds no message list;
+4. any other object with `request`: an item. Beside it may stand `prior_request` (the request before it) and
    `original_turn` (the assistant turn as it was returned), `headers` (or `request_headers`), `provider` (or
    `platform`), `id`, `model`, `account` (enforced or legacy) and `date` (of the recording: the sentences
    of that day). The request is a body or a bare list;
-4. an object with `messages`: a whole request body. With neither `model` nor `max_tokens` it is taken as an
+5. an object with `messages`: a whole request body. With neither `model` nor `max_tokens` it is taken as an
    excerpt, and both are assumed; a body that names its model is judged as it stands;
-5. an object with `input`: a body of the Responses API, which is not judged.
+6. an object with `input`: a body of the Responses API, which is not judged.
 
 Anything else is unreadable. What is assumed is a note of the item. Not here: reading, and judging.
 """
@@ -21,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from breaks.lab.exchange_log import Logged, logged
 
 if TYPE_CHECKING:
     from cassettes.stand_in.message import Account
@@ -60,6 +65,8 @@ class Asked:
     account: Account = "enforced"
     date: str = ""
     headed: bool = False  # the item brought its headers
+    foreign: bool | None = None  # whether it was not the stand-in that answered; None where that is not known
+    any_model: bool = False  # a model that is not served was answered by the default one
     whole: bool = False  # the body is the whole of its text, so its size is the size of the text
     prior: Json | None = None
     turn: Any = None
@@ -68,6 +75,10 @@ class Asked:
 
 class FormError(ValueError):
     """A value that is none of the forms."""
+
+
+class NoListError(ValueError):
+    """A logged exchange that is about something else than a message list."""
 
 
 def pieces(value: Any) -> Iterator[tuple[int | None, Any]]:
@@ -93,19 +104,51 @@ def name_of(value: Any) -> str | None:
 
 
 def asked_of(value: Any, choices: Choices) -> Asked:
-    """The request that an item asks about; raises `FormError` for what is none."""
+    """The request that an item asks about; raises `FormError` for what is none.
+
+    Raises `NoListError` for a logged exchange about something else.
+    """
     if isinstance(value, list) and _is_messages(value):
         return _asked({"messages": value}, {}, choices)
     if not isinstance(value, dict) or not _is_item(value):
         raise FormError("neither a message list nor a request (no `role`, `request` or `messages` in it)")
     if "request" not in value:
         return _asked(value, {}, choices)
-    request = value["request"]
+    line, request = logged(value), value["request"]
+    if line is not None:
+        return _of_log(line, request, value, choices)
     if isinstance(request, list):
         request = {"messages": request}
     if not isinstance(request, dict) or not ("messages" in request or "input" in request):
         raise FormError("its `request` is neither a request body nor a message list")
     return _asked(request, value, choices)
+
+
+def _of_log(line: Logged, request: Any, around: Json, choices: Choices) -> Asked:
+    """The request of a logged exchange, to be judged as the stand-in did that answered it."""
+    from cassettes.stand_in.answer import for_counting
+
+    if not line.holds_a_list:
+        raise NoListError(f"no message list: {line.method} {line.path}")
+    if not isinstance(request, dict):
+        what = "no JSON object" if request is not None or "request_text" in around else "not in the log"
+        raise FormError(f"its body is {what}; the answer was {line.status or 'cut off'}")
+    notes = ["tokens were to be counted: judged by the rules of count_tokens"] if line.counting else []
+    body = for_counting(request) if line.counting else request
+    if choices.model:
+        body = _completed(body, {}, choices, notes)
+    return Asked(
+        body,
+        _headers(body, around, "", choices, notes),
+        account=_account(around, choices),
+        foreign=False,
+        any_model=not line.strict_model and not choices.model,
+        notes=tuple(notes),
+    )
+
+
+def _account(around: Json, choices: Choices) -> Account:
+    return choices.account or ("legacy" if around.get("account") == "legacy" else "enforced")
 
 
 def _asked(body: Json, around: Json, choices: Choices) -> Asked:
@@ -125,13 +168,13 @@ def _asked(body: Json, around: Json, choices: Choices) -> Asked:
         headers,
         kind,
         platform,
-        choices.account or ("legacy" if around.get("account") == "legacy" else "enforced"),
+        _account(around, choices),
         _date(around.get("date")),
-        bool(_given(around)),
-        not around and "model" in body,
-        prior if isinstance(prior, dict) else None,
-        turn,
-        tuple(notes),
+        headed=bool(_given(around)),
+        whole=not around and "model" in body,
+        prior=prior if isinstance(prior, dict) else None,
+        turn=turn,
+        notes=tuple(notes),
     )
 
 

@@ -13,13 +13,18 @@ from breaks.lab.outline import Line, safe
 from breaks.lab.page import Section
 from breaks.lab.shown_by import command
 
-WORDS = {"accepted": "ACCEPTED", "worse": "ACCEPTED BUT WORSE", "undecided": "UNDECIDED"}
-ROLES = {"accepted": "state-fine"}
-ORDER = ("refused", "worse", "accepted", "undecided", "unreadable")
+WORDS = {
+    "accepted": "ACCEPTED",
+    "worse": "ACCEPTED BUT WORSE",
+    "undecided": "UNDECIDED",
+    "skipped": "SKIPPED",
+}
+ROLES = {"accepted": "state-fine", "skipped": ""}
+ORDER = ("refused", "worse", "accepted", "undecided", "unreadable", "skipped")
 
 
 def state_of(answer: Answer) -> str:
-    """The state in words: REFUSED 400, ACCEPTED, ACCEPTED BUT WORSE, UNDECIDED."""
+    """The state in words: REFUSED 400, ACCEPTED, ACCEPTED BUT WORSE, UNDECIDED, SKIPPED."""
     return f"REFUSED {answer.status}" if answer.verdict == "refused" else WORDS[answer.verdict]
 
 

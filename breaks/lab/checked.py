@@ -4,6 +4,7 @@
 * worse: it is accepted, and of the earlier request or returned turn that the item brings something is lost.
 * accepted: neither. Signatures that the stand-in did not make are not judged; a note says so.
 * undecided: the answer says nothing about the list (an unknown model), or there is none.
+* skipped: a line of a log about something else than a message list.
 
 Not here: what an item means (asked_of.py), and any screen.
 """
@@ -15,7 +16,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from breaks.lab.asked_of import Asked, Choices, FormError, asked_of, name_of
+from breaks.lab.asked_of import Asked, Choices, FormError, NoListError, asked_of, name_of
 from breaks.lab.intake import Raw
 from breaks.lab.owed import Loss, losses_since
 from breaks.lab.parts import blocks_of, messages_of
@@ -102,6 +103,8 @@ def checked(raw: Raw, item: int | None, value: Any, choices: Choices) -> Answer:
     try:
         asked = asked_of(value, choices)
         return _judged(spot, asked, choices)
+    except NoListError as error:
+        return _answer(spot, verdict="skipped", notes=(str(error),))
     except FormError as error:
         return unreadable(raw, item, str(error))
     except RecursionError:
@@ -124,11 +127,12 @@ def _judged(spot: _Spot, asked: Asked, choices: Choices) -> Answer:
         return _too_large(spot, asked)
     if asked.kind == "chat":
         return _chat(spot, asked)
-    foreign = not _own(asked) if choices.foreign is None else choices.foreign
-    settings = Settings(account=asked.account, foreign=foreign)
+    known = asked.foreign if choices.foreign is None else choices.foreign
+    foreign = not _own(asked) if known is None else known
+    settings = Settings(account=asked.account, foreign=foreign, any_model=asked.any_model)
     view = View(asked.body, asked.headers, settings, date=asked.date)
     judgement = rulebook.judge(view)
-    notes = (*asked.notes, *judgement.notes, *_gated(view), *_accounts(view, judgement))
+    notes = (*asked.notes, *_answered_by(view), *judgement.notes, *_gated(view), *_accounts(view, judgement))
     if judgement.fault is None:
         lost = _lost(asked)
         return _answer(spot, verdict="worse" if lost else "accepted", status=200, lost=lost, notes=notes)
@@ -170,6 +174,14 @@ def _own(asked: Asked) -> bool:
     return bool(seals) and all(map(looks_ours, seals))
 
 
+def _answered_by(view: View) -> tuple[str, ...]:
+    """Which model answered, where that is another than the one that was asked."""
+    found = resolve(view.body.get("model"))
+    if view.profile is found or view.profile is None:
+        return ()
+    return (f"{view.model[:60]} is not served: answered by {view.profile.id}, and judged for it",)
+
+
 def _gated(view: View) -> tuple[str, ...]:
     """The fields that need a beta header, where it may have been left out of what was kept."""
     if not view.settings.foreign:
@@ -194,7 +206,8 @@ def _accounts(view: View, judgement: rulebook.Judgement) -> tuple[str, ...]:
 
 
 def _refused(spot: _Spot, view: View, fault: rulebook.Fault, notes: tuple[str, ...]) -> Answer:
-    sure, doubt = rulebook.held(fault.rule, view.body)
+    answered = {"model": view.profile.id} if view.settings.any_model and view.profile else {}
+    sure, doubt = rulebook.held(fault.rule, {**view.body, **answered})
     more = [doubt] if doubt else []
     if fault.rule.choice:
         more.append(f"evidence conflicts; the reading taken: {fault.rule.choice}")

@@ -29,11 +29,12 @@ FILE is JSON, JSON Lines, or gzip of either; - is standard input. An item is
   a whole request body;
   an object with `request`, and beside it as known: `headers`, `provider`, `model`, `id`,
   `prior_request` (the request before), `original_turn` (the assistant turn as it was returned);
+  a line of `breaks serve --log`, judged as it was answered; a request for something else is skipped;
 or an array of these.
 
 \b
 Exit status: 0 everything accepted; 1 something refused, or accepted but worse;
-2 something unreadable, or nothing refused and something undecided.
+2 something unreadable, or nothing refused and something undecided. What was skipped counts neither way.
 """
 
 

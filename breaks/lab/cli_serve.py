@@ -61,7 +61,7 @@ def serve_command(port: int, log: Path | None, strict_model: bool, account: Any,
     from cassettes.stand_in.message import Settings
     from cassettes.stand_in.serve import Server, handler_of
 
-    kept = _log(log)
+    kept = _log(log, strict_model)
     server = Server(handler_of(Settings(account=account), strict_model=strict_model), port, seen=_seen(kept))
     with _stop_signal() as stopped:
         try:
@@ -79,11 +79,11 @@ def serve_command(port: int, log: Path | None, strict_model: bool, account: Any,
     return _told(server.failures)
 
 
-def _log(path: Path | None) -> ExchangeLog | None:
+def _log(path: Path | None, strict_model: bool) -> ExchangeLog | None:
     from breaks.lab.exchange_log import ExchangeLog
 
     try:
-        return ExchangeLog(path, _complain) if path else None
+        return ExchangeLog(path, _complain, strict_model) if path else None
     except OSError as error:
         raise one_line(f"cannot write the log {path}: {error.strerror}") from None
 

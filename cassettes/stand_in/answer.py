@@ -124,9 +124,12 @@ def _dated(profile: Profile) -> str:
 
 def _view(request: Request, settings: Settings, counting: bool = False) -> View:
     body = _parse(request.body)
-    if counting and "max_tokens" not in body:
-        body = {**body, "max_tokens": 1 << 14}
-    return View(body, request.headers, settings)
+    return View(for_counting(body) if counting else body, request.headers, settings)
+
+
+def for_counting(body: Json) -> Json:
+    """The body of a count_tokens request as the rules take it: `max_tokens` is not asked for there."""
+    return {"max_tokens": 1 << 14, **body}
 
 
 def _parse(raw: bytes) -> Json:
