@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 PATH is a .py file that defines `solve(client, question, tools)`, a folder with a solve.py in it,
-or a folder of these. With --cmd each file or folder is a submission that is started by a command:
+or a folder of these. With --cmd a file or folder is a submission that is started by a command:
   breaks grade --cmd 'node loop.mjs' ada/ grace/
   breaks grade --cmd 'node {file}' loops/
+In a folder of submissions each folder is one, and where the command has {file} each program; documents,
+data and node_modules are left out, and told.
 
 \b
 Every export holds every submission, also one that could not be graded, and is written also after an
@@ -173,7 +175,8 @@ def _found(paths: tuple[Path, ...], given: dict[str, Any]) -> list[Submission | 
     over = passed_over(paths, command)
     if over:
         names = ", ".join(each.name for each in over[:5]) + (", ..." if len(over) > 5 else "")
-        click.echo(safe(f"no .py file, so no submission without --cmd: {names}"), err=True)
+        why = "no program" if command else "no .py file; another program takes --cmd"
+        click.echo(safe(f"left out ({why}): {names}"), err=True)
     return list(find(paths, command))
 
 

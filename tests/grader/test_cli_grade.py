@@ -83,7 +83,7 @@ def test_a_class_in_order_with_every_export(folder: Path) -> None:
     assert [result["submission"] for result in results] == ["ada", "bob", "cyd", "dee"]
     assert [result["score"] for result in results] == [results[0]["max_score"], 0, 0, 0]
     assert [result["state"] for result in results] == ["graded", "graded", "graded", "undecided"]
-    assert results[3]["reason"] == "no solve.py in it"
+    assert results[3]["reason"] == "nothing is in it"
     assert {result["seed"] for result in results} == {5}
     assert status == 2
     rows = list(csv.DictReader((folder / "c.csv").open()))
@@ -281,6 +281,20 @@ def test_the_readme_as_an_instructor_follows_it(tmp_path: Path) -> None:
     told = set(re.findall(r"^\| `(--[a-z0-9]+)", section, re.MULTILINE))
     assert {"--json", "--csv", "--gradescope", "--exercise"} <= told
     assert told <= {option for parameter in grade_command.params for option in parameter.opts}
+
+
+def test_what_is_left_out_of_a_class_is_said(tmp_path: Path) -> None:
+    """Files that are no submission are named in one line on stderr, and nothing of them is graded."""
+    for name in ("ada.py", "README.md", "package.json"):
+        (tmp_path / "class" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "class" / name).write_text(MUTE)
+    for command, why in (
+        ((), "no .py file; another program takes --cmd"),
+        (("--cmd", "true {file}"), "no program"),
+    ):
+        _, out, err = run("grade", "class", *command, *FIRST, "--json", cwd=tmp_path)
+        assert err.splitlines()[0] == f"left out ({why}): README.md, package.json"
+        assert [one["submission"] for one in lines(out)] == ["ada"]
 
 
 def test_exercises_of_a_class(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from breaks.lab.grading.exports import classroom50, gradescope, junit, lines, re
 from breaks.lab.grading.result import ANSWERED_BY, STATES, Check, Result, from_json
 from breaks.lab.grading.view import exit_status, plain_text
 from breaks.lab.sheet import cell
-from tests.grader.made import CLASS, FULL, HARMFUL, METADATA, NAMES, SOME, UNDECIDED, WHEN
+from tests.grader.made import BROKEN, CLASS, FULL, HARMFUL, METADATA, NAMES, SOME, UNDECIDED, WHEN
 from tests.grader.renew import GOLDEN, files
 
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -241,3 +241,15 @@ def test_screen_names_all_that_failed() -> None:
     assert "hint: Answer every call" in text
     assert text.endswith("5 submissions: 1 with full marks, 1 without full marks, 3 undecided (exit 2)\n")
     assert all(result.submission in text for result in NAMES.values() if result is not HARMFUL)
+
+
+def test_a_class_tells_what_is_undecided_and_why() -> None:
+    """The last lines name each reason once, with those it holds for; of one submission, none."""
+    many = [replace(BROKEN, submission=f"empty{n}") for n in range(7)]
+    text = plain_text([FULL, SOME, UNDECIDED, *many]).split("\n\n")[-1]
+    assert text.splitlines()[:3] == [
+        "undecided: ada.py: stream_cut: OSError: no port is free",
+        "undecided: =cmd|' /C calc'!A0: 4 of 6 checks reported",
+        "undecided: empty0, empty1, empty2, empty3, empty4 and 2 more: no solve() is defined in solve.py",
+    ]
+    assert "\nundecided: empty" not in plain_text([BROKEN])

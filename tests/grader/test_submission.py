@@ -65,16 +65,22 @@ def test_what_is_passed_over_is_told(tmp_path):
     tree(tmp_path, ada_py=SOLVE, bob__solve_py=SOLVE, bob__notes="x", notes="x", hidden="x")
     (tmp_path / "hidden").rename(tmp_path / ".hidden")
     assert passed_over([tmp_path]) == [tmp_path / "notes"]
-    assert passed_over([tmp_path], "node {file}") == []
+    assert passed_over([tmp_path], "node {file}") == []  # `notes` may well be a program
     assert passed_over([tmp_path / "bob", tmp_path / "ada.py", tmp_path / "nowhere"]) == []
 
 
 def test_a_program_of_another_kind_is_told_of_its_option(tmp_path):
-    """A folder with no Python file at all is told how any other program is graded; an empty one is not."""
+    """A folder with no Python file at all is told how any other program is graded."""
     tree(tmp_path, a__solve_mjs="x", a__README="x")
     assert refused(find([tmp_path / "a"])) == "no solve.py in it; a program of another kind takes --cmd"
+
+
+@pytest.mark.parametrize("command", ["", "node {file}", "node loop.mjs"])
+def test_an_empty_folder_is_told(tmp_path, command):
+    """A folder with nothing in it, or nothing but hidden files, is none, however loops are started."""
+    tree(tmp_path, **{"a__.DS_Store": "x"})
     (tmp_path / "b").mkdir()
-    assert refused(find([tmp_path / "b"])) == "no solve.py in it"
+    assert find([tmp_path], command) == [Unreadable(name, "nothing is in it") for name in ("a", "b")]
 
 
 def test_names_are_unique(tmp_path):
@@ -96,12 +102,50 @@ def test_a_command(tmp_path):
     ]
 
 
+def test_only_programs_are_submissions_of_a_class(tmp_path):
+    """Documents, data and installed packages are none, and are told; one that is named counts."""
+    others = ["README.md", "LICENSE", "Notes.TXT", "package.json", "pnpm-lock.yaml", "marks.csv", "Makefile"]
+    for name in (*others, "ada.mjs", "bob"):
+        (tmp_path / name).write_text("x")
+    tree(tmp_path, node_modules__x__index_mjs="x", cyd__loop_mjs="x", cyd__README="x")
+    (tmp_path / "cyd" / "package.json").write_text("{}")
+    found = find([tmp_path], "node {file}")
+    assert [(each.name, each.command) for each in found] == [
+        ("ada.mjs", "node ada.mjs"),
+        ("bob", "node bob"),
+        ("cyd", "node loop.mjs"),
+    ]
+    assert {path.name for path in passed_over([tmp_path], "node {file}")} == {*others, "node_modules"}
+    assert [each.name for each in find([tmp_path / "Notes.TXT"], "node {file}")] == ["Notes.TXT"]
+    assert [path.name for path in passed_over([tmp_path])].count("node_modules") == 1
+
+
+def test_one_program_of_a_folder(tmp_path):
+    """`{file}` is the one program of a folder, else the one at its top, else it is refused."""
+    tree(tmp_path, a__src__loop_mjs="x", b__loop_mjs="x", b__lib__tool_mjs="x", c__x_mjs="x", c__y_mjs="x")
+    a, b, c = find([tmp_path], "node {file}")
+    assert (a.command, b.command) == ("node src/loop.mjs", "node loop.mjs")
+    assert c.reason == "{file} in the command needs one program, and in this folder are 2"
+
+
+@pytest.mark.parametrize("command", ["npm start", "go run ."])
+def test_a_command_that_names_no_file(tmp_path, command):
+    """A folder with more than documents and folders is one submission; a class of such folders is a class."""
+    tree(tmp_path, a__src__loop_mjs="x", b__src__loop_mjs="x", README="x")
+    for name in ("a", "b"):
+        (tmp_path / name / "package.json").write_text("{}")
+    assert [each.name for each in find([tmp_path], command)] == ["a", "b"]
+    assert [each.name for each in find([tmp_path / "a"], command)] == ["a"]
+
+
 def test_a_command_for_folders(tmp_path):
     """A folder in which a word of the command is a file is one submission; else each folder in it is."""
     tree(tmp_path, a__loop_mjs="1", b__loop_mjs="2", b__node_modules__x="3")
     assert [each.name for each in find([tmp_path / "b"], "node loop.mjs")] == ["b"]
     found = find([tmp_path], "node loop.mjs")
     assert [(each.name, sorted(each.files)) for each in found] == [("a", ["loop.mjs"]), ("b", ["loop.mjs"])]
+    (tmp_path / "package.json").write_text("{}")
+    assert find([tmp_path], "node loop.mjs") == found
     assert found[1].links == {"node_modules": str(tmp_path / "b" / "node_modules")}
 
 

@@ -7,6 +7,7 @@ Not here: running any of it (`jail.py`).
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,16 @@ MOST_FILES, MOST_BYTES = 500, 8 << 20  # of one submission; `node_modules` is li
 LEFT_OUT = frozenset({"__pycache__", "venv"})  # with every hidden name: .git, .venv, .DS_Store
 LINKED = frozenset({"node_modules"})
 FILE = "{file}"
+# What stands beside programs and is none: what people read, and what a build or a program reads.
+DOCUMENT = re.compile(
+    r".*\.(md|markdown|rst|adoc|txt|log|pdf|docx?|odt|rtf|html?|csv|tsv|xlsx?|ods|png|jpe?g|gif|svg|webp)"
+    r"|readme|licen[cs]e|copying|notice|authors|changelog",
+    re.IGNORECASE | re.DOTALL,
+)
+DATA = re.compile(
+    r".*\.(jsonl?|ya?ml|toml|ini|cfg|conf|xml|lockb?|sum|mod|map)|makefile|dockerfile",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -38,8 +49,9 @@ def find(paths: Iterable[Path], command: str = "") -> list[Submission | Unreadab
     """The submissions of these paths, in the order of the paths, and by name within a folder.
 
     Without `command`: a .py file; a folder with solve.py in it; a folder of such files and folders. With it:
-    a file; a folder in which a word of the command is a file; a folder of files and folders. `{file}` in
-    the command becomes the file's name. Names are unique: two that are alike get their path.
+    a file; a folder in which a word of the command is a file, or that holds a program of which the command
+    names no file; a folder of folders, and of programs where `{file}` in the command becomes their name.
+    Names are unique: two that are alike get their path.
     """
     wrong = _command_fault(command)
     if wrong:
@@ -75,7 +87,7 @@ def _places(path: Path, command: str) -> list[Path]:
 
 
 def passed_over(paths: Iterable[Path], command: str = "") -> list[Path]:
-    """The files of a folder of submissions that are no submission: neither hidden, nor a .py file."""
+    """What is no submission in a folder of them, hidden files and caches aside."""
     found: list[Path] = []
     for path in paths:
         try:
@@ -91,13 +103,30 @@ def _inside_of(folder: Path) -> list[Path]:
 
 
 def _taken(place: Path, command: str) -> bool:
-    return place.is_dir() or bool(command) or place.suffix == ".py"
+    if place.is_dir():
+        return place.name not in LINKED
+    return FILE in command and _is_program(place.name) if command else place.suffix == ".py"
 
 
 def _is_one(folder: Path, command: str) -> bool:
     if not command:
         return (folder / ENTRY).is_file()
+    if _names_a_file(command, folder):
+        return True
+    if FILE in command:
+        return False
+    inside = _inside_of(folder)
+    if any(_names_a_file(command, each) for each in inside if each.is_dir()):
+        return False
+    return any(each.is_file() and not DOCUMENT.fullmatch(each.name) for each in inside)
+
+
+def _names_a_file(command: str, folder: Path) -> bool:
     return any((folder / word).is_file() for word in shlex.split(command) if not os.path.isabs(word))
+
+
+def _is_program(name: str) -> bool:
+    return not DOCUMENT.fullmatch(name) and not DATA.fullmatch(name)
 
 
 def _left_out(name: str) -> bool:
@@ -108,6 +137,8 @@ def _read(name: str, place: Path, command: str) -> Submission | Unreadable:
     try:
         name.encode()
         files, links = _files(place)
+        if not files:
+            raise _RefusedError("nothing is in it")
         if command:
             return Submission(name, files, command=_command(command, place, files), links=links)
         return Submission(name, files, entry=_entry(place, files), links=links)
@@ -125,7 +156,7 @@ def _entry(place: Path, files: dict[str, bytes]) -> str:
             raise _RefusedError("it is no .py file; other programs are started by a command")
         return place.name
     if ENTRY not in files:
-        other = files and not any(name.endswith(".py") for name in files)
+        other = not any(name.endswith(".py") for name in files)
         raise _RefusedError(f"no {ENTRY} in it{'; a program of another kind takes --cmd' if other else ''}")
     return ENTRY
 
@@ -133,11 +164,16 @@ def _entry(place: Path, files: dict[str, bytes]) -> str:
 def _command(command: str, place: Path, files: dict[str, bytes]) -> str:
     if FILE not in command:
         return command
-    if place.is_dir() and len(files) != 1:
+    programs = (
+        [name for name in files if _is_program(os.path.basename(name))] if place.is_dir() else list(files)
+    )
+    if len(programs) > 1:
+        programs = [name for name in programs if "/" not in name] or programs
+    if len(programs) != 1:
         raise _RefusedError(
-            f"{FILE} in the command needs a submission of one file, and this folder has {len(files)}"
+            f"{FILE} in the command needs one program, and in this folder are {len(programs)}"
         )
-    return command.replace(FILE, shlex.quote(next(iter(files))))
+    return command.replace(FILE, shlex.quote(programs[0]))
 
 
 def _files(place: Path) -> tuple[dict[str, bytes], dict[str, str]]:

@@ -14,6 +14,7 @@ from breaks.lab.plain import render
 
 ROLES = {"passed": "state-fine", "failed": "state-refused", "not offered": ""}
 WIDE = 44  # characters of a name that a table shows
+NAMED = 5  # submissions that are named for one reason; the table has them all
 
 
 def exit_status(results: Sequence[Result]) -> int:
@@ -100,8 +101,23 @@ def _role(result: Result) -> str:
     return "state-undecided" if undecided(result) else "state-fine" if result.full else "state-refused"
 
 
+def _open(results: Sequence[Result]) -> Iterator[Line]:
+    """Say which submissions of a class are undecided, and why; those with one reason together."""
+    listed: dict[str, list[str]] = {}
+    for result in filter(undecided, results if len(results) > 1 else ()):
+        listed.setdefault(_why(result), []).append(_name(result))
+    for why, names in listed.items():
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        yield Line(f"undecided: {', '.join(names[:NAMED])}{more}: {safe(why)}", "state-undecided")
+
+
+def _why(result: Result) -> str:
+    checks = [check for check in result.checks if check.state == "undecided"]
+    return result.reason or "; ".join(f"{check.name}: {check.message}" for check in checks)
+
+
 def summary(results: Sequence[Result]) -> Section:
-    """Return the last lines: the seed that repeats it, how loops were kept apart, who answered, how many."""
+    """Return the last lines: what is undecided and why, what repeats it, who answered, how many of each."""
     status = exit_status(results)
     full, open_ = sum(result.full for result in results), sum(map(undecided, results))
     counts = {"with full marks": full, "without full marks": len(results) - full - open_, "undecided": open_}
@@ -111,4 +127,6 @@ def summary(results: Sequence[Result]) -> Section:
     text = f"{len(results)} submission{'' if len(results) == 1 else 's'}: {told}"
     facts = Line(safe(f"seed {seeds or 'none'} (--seed repeats it); isolation: {kept}"))
     role = {0: "state-fine", 1: "state-refused"}.get(status, "state-undecided")
-    return Section("Result", (facts, Line(ANSWERED_BY), Line(f"{text} (exit {status})", role)))
+    return Section(
+        "Result", (*_open(results), facts, Line(ANSWERED_BY), Line(f"{text} (exit {status})", role))
+    )
