@@ -115,7 +115,7 @@ def _attempts() -> list[dict[str, Any]]:
 
     found, notes = read()
     for note in notes:
-        click.echo(note, err=True)
+        screen.complain(note)
     return found
 
 
@@ -256,12 +256,12 @@ def _status(args: list[str] | None) -> int:
         return 0
     except click.ClickException as error:
         said = " ".join(line.strip() for line in error.format_message().split("\n"))
-        click.echo(f"break: {said}", err=True)
+        screen.complain(f"break: {said}")
         return 2
     except Exception as error:
         if os.environ.get("BREAK_DEBUG"):
             raise
         said = f"{type(error).__name__}: {error}".splitlines()[0]
-        click.echo(f"break: unexpected {said} (BREAK_DEBUG=1 shows where)", err=True)
+        screen.complain(f"break: unexpected {said} (BREAK_DEBUG=1 shows where)")
         return 2
     return status

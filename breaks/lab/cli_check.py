@@ -128,10 +128,8 @@ class _Printer:
             click.echo(f"\r{self.count} items judged", nl=False, err=True)
 
     def _complain(self, answer: Answer) -> None:
-        from breaks.lab.outline import safe
-
         self._clear()
-        click.echo(safe(f"break: {answer.where}: {answer.trouble}"), err=True)
+        screen.complain(f"break: {answer.where}: {answer.trouble}")
 
     def _block(self, answer: Answer) -> None:
         from breaks.lab.check_view import block

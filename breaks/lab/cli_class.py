@@ -9,7 +9,6 @@ import click
 from breaks.lab import screen
 from breaks.lab.cli_run import one_line
 from breaks.lab.names import all_breaks
-from breaks.lab.outline import safe
 
 
 def report(folder: str, as_json: bool, as_csv: bool, plain: bool) -> int:
@@ -22,7 +21,7 @@ def report(folder: str, as_json: bool, as_csv: bool, plain: bool) -> int:
         raise one_line(str(error)) from None
     breaks = classroom.sum_up(learners, [(each.name, each.variant) for each in all_breaks()])
     for note in notes:
-        click.echo(safe(note), err=True)
+        screen.complain(note)
     if as_json:
         named = [{"name": name, "attempts": len(listed)} for name, listed in learners.items()]
         listed = [one.to_json() for one in breaks]

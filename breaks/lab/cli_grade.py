@@ -25,7 +25,6 @@ from breaks.lab import screen
 from breaks.lab.cli_run import find as find_break
 from breaks.lab.cli_run import one_line
 from breaks.lab.names import known
-from breaks.lab.outline import safe
 
 if TYPE_CHECKING:
     from breaks.lab.grading.bundled import Listed
@@ -176,7 +175,7 @@ def _found(paths: tuple[Path, ...], given: dict[str, Any]) -> list[Submission | 
     if over:
         names = ", ".join(each.name for each in over[:5]) + (", ..." if len(over) > 5 else "")
         why = "no program" if command else "no .py file; another program takes --cmd"
-        click.echo(safe(f"left out ({why}): {names}"), err=True)
+        screen.complain(f"left out ({why}): {names}")
     return list(find(paths, command))
 
 
@@ -227,7 +226,7 @@ def _run(
         if not options.as_json:
             screen.print_sections(sections(whole), screen.is_plain(options.plain))
         for trouble in troubles:
-            click.echo(f"break: {trouble}", err=True)
+            screen.complain(f"break: {trouble}")
     if ended is not None:
         raise ended
     return 2 if troubles else exit_status(whole)

@@ -31,7 +31,7 @@ def record_command(names: tuple[str, ...], check: bool, live: bool) -> int:
 
     if check:
         lines = recording.check(_progress)
-        click.echo("\n".join(lines) if lines else "every cassette equals a new recording")
+        _table(lines or ["every cassette equals a new recording"])
         return 1 if lines else 0
     for path in recording.record_all(names or None, _progress):
         click.echo(f"recorded {path.name}")

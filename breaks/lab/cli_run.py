@@ -220,4 +220,4 @@ def _keep(seen: Observation) -> None:
 
     trouble = keep(line_of(seen))
     if trouble:
-        click.echo(trouble, err=True)
+        screen.complain(trouble)

@@ -89,7 +89,7 @@ def _log(path: Path | None, strict_model: bool) -> ExchangeLog | None:
 
 
 def _complain(trouble: str) -> None:
-    click.echo(f"break: {trouble}", err=True)
+    screen.complain(f"break: {trouble}")
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def _seen(log: ExchangeLog | None) -> Callable[[Request, Played], None]:
         if log:
             log.add(request, played)
         if shown:
-            click.echo(line_for(request, played), err=True)
+            screen.complain(line_for(request, played))
 
     return seen
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from breaks.lab.outline import safe
 from breaks.lab.page import Section
 
 
@@ -17,8 +18,8 @@ def render(sections: Sequence[Section]) -> str:
 
 
 def _section(section: Section) -> str:
-    lines = [line.text.rstrip() for line in section.lines]
+    lines = [safe(line.text.rstrip(), breaks=True) for line in section.lines]
     if section.heading == "Result":  # the last line is the verdict, with nothing above it to skip
         return "\n".join(lines)
     indent = "    " if section.kind == "code" else ""
-    return "\n".join([section.heading, *(indent + line for line in lines)])
+    return "\n".join([safe(section.heading), *(indent + line for line in lines)])

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from breaks.lab.outline import Line
+from breaks.lab.outline import Line, safe
 from breaks.lab.page import Section
 
 STYLES = {
@@ -31,10 +31,11 @@ STYLES = {
 
 def _indented(line: Line, section: Section, most: int) -> Padding:
     """Return a line whose own leading spaces hold where it wraps; rich would drop them."""
-    bare = line.text.lstrip(" ")
+    whole = safe(line.text, breaks=True)
+    bare = whole.lstrip(" ")
     indent = 0 if section.heading == "Result" else 4 if section.kind == "code" else 2
     text = Text(bare, style=STYLES.get(line.role, ""), overflow="fold")
-    return Padding(text, (0, 0, 0, min(most, indent + len(line.text) - len(bare))))
+    return Padding(text, (0, 0, 0, min(most, indent + len(whole) - len(bare))))
 
 
 def render(sections: Sequence[Section], console: Console | None = None, more: bool = False) -> None:
@@ -44,7 +45,8 @@ def render(sections: Sequence[Section], console: Console | None = None, more: bo
         console.width = 80
     for number, section in enumerate(sections, 1):
         if section.heading != "Result":
-            console.print(Text(section.heading, style="bold underline"), overflow="fold", highlight=False)
+            heading = Text(safe(section.heading), style="bold underline")
+            console.print(heading, overflow="fold", highlight=False)
         for line in section.lines:
             console.print(_indented(line, section, console.width // 2), highlight=False)
         if more or number < len(sections):

@@ -52,6 +52,13 @@ def print_json(document: dict[str, Any]) -> None:
     click.echo(json.dumps(document, indent=2))
 
 
+def complain(text: str) -> None:
+    """Print one line on stderr; whatever is in it steers no terminal."""
+    from breaks.lab.outline import safe
+
+    click.echo(safe(text), err=True)
+
+
 def read_line(prompt: str, err: bool = False) -> str:
     """Ask for one line; raise `EOFError` when the input has ended."""
     click.echo(prompt, nl=False, err=err)

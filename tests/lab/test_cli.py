@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -10,12 +11,59 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from breaks._break import find
+from breaks.lab import plain, rich_view
+from breaks.lab.outline import Line
+from breaks.lab.page import Section
 from tests.lab.program import Here, environment, one_line, run
 
+HARM = "x\x1b[31m\x07\u202ey\x9b"
 HEAVY = ("anthropic", "vcr", "pytest", "httpx2")
 NAMES = ["orphaned-result", "missing-result", "rewritten-turn", "split-results", "cut-signature"]
+
+
+# -- texts from outside ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args", [["list", f"--{HARM}"], [HARM], ["show", HARM], ["grade", HARM], ["check", HARM], ["rules", HARM]]
+)
+def test_no_text_from_outside_steers_a_terminal(args: list[str], tmp_path: Path) -> None:
+    """Whatever was typed comes back in one line of printable characters."""
+    done = run(*args, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert (done.stdout + done.stderr).replace("\n", "").isprintable()
+
+
+def test_an_unexpected_error_steers_no_terminal(monkeypatch: pytest.MonkeyPatch, here: Here) -> None:
+    """The text of an error that nobody foresaw is one printable line too."""
+
+    def fail() -> None:
+        raise OSError(HARM)
+
+    monkeypatch.setattr("breaks.lab.cli.all_breaks", fail)
+    status, out, err = here.run("next")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "unexpected OSError" in err
+    assert err.rstrip("\n").isprintable()
+
+
+def test_no_screen_lets_a_control_character_through(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever made the lines, both screens write out what would steer a terminal, and keep line breaks."""
+    section = Section(HARM, (Line(HARM), Line("two\nlines")))
+    for told in (plain.render([section]), rich_told(section)):
+        assert told.replace("\n", "").isprintable()
+        assert r"\x1b[31m" in told
+        assert "lines" in [line.strip() for line in told.splitlines()]
+
+
+def rich_told(section: Section) -> str:
+    """The section on the coloured screen, without its colours."""
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    rich_view.render([section], console)
+    return console.file.getvalue()  # type: ignore[attr-defined]
 
 
 # -- light commands -------------------------------------------------------------------

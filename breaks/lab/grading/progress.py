@@ -13,8 +13,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-import click
-
 from breaks.lab import screen
 from breaks.lab.grading.result import Result
 from breaks.lab.grading.view import points
@@ -59,7 +57,7 @@ class Progress:
         if self._bar:
             self._bar.update(self._task, advance=self.checks - self.told[result.submission], note=said[:60])
         elif not self._quiet:
-            click.echo(said, err=True)
+            screen.complain(said)
 
 
 def _bar() -> Any:
