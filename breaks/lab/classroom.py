@@ -185,6 +185,6 @@ def to_csv(breaks: Iterable[OfBreak]) -> str:
     for one in breaks:
         about = [safe(one.name), safe(one.variant), one.learners, one.attempts]
         for (predicted, observed, right), count in sorted(one.pairs.items()) or [(("", "", False), 0)]:
-            row = [*about, safe(predicted), safe(observed), count, "yes" if right else "no"]
+            row = [*about, safe(predicted), safe(observed), count, right]
             table.writerow([cell(value) for value in row])
     return out.getvalue()

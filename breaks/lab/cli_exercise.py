@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -69,9 +70,13 @@ def fix_command(name: str, folder: Path, variant: str, force: bool) -> int:
         raise one_line(f"{folder / file} is there already, and nothing was written; --force replaces it")
     replaced = _write(folder, {file: exercise.to_repair(brk)}, force)
     click.echo(safe(f"{'replaced' if replaced else 'written'}: {folder / file}"))
-    at = "" if folder == EXERCISES else f" {folder}"
-    click.echo(safe(f"Repair `{brk.step}` in it. Next: breaks verify {brk.label}{at}"))
+    click.echo(safe(f"Repair `{brk.step}` in it. Next: breaks verify {brk.label}{_at(folder)}"))
     return 0
+
+
+def _at(folder: Path) -> str:
+    """The folder as a word for a shell, where it is not the usual one."""
+    return "" if folder == EXERCISES else f" {shlex.quote(str(folder))}"
 
 
 @click.command("verify")
@@ -95,6 +100,8 @@ def verify_command(
 
     brk = _found(name, variant)
     path = folder / exercise.file_name(brk)
+    if not os.path.lexists(path):
+        raise one_line(f"there is no {path}; this puts it there: breaks fix {brk.label}{_at(folder)}")
     with _in_one_line():
         source = exercise.read(path, brk.step)
         submission = exercise.submission(brk, source)
@@ -159,7 +166,7 @@ def _keep(brk: Break, result: Result) -> None:
     line = {"ts": datetime.now(UTC).isoformat(timespec="seconds"), "name": brk.name, "variant": brk.variant}
     trouble = keep({**line, "verdict": WORDS[0], "seed": result.seed, "version": result.version}, VERIFIED)
     if trouble:
-        click.echo(trouble, err=True)
+        screen.complain(trouble)
 
 
 def show_solution(brk: Break, given_up: bool, as_json: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 
 import click
@@ -18,8 +19,9 @@ from breaks.lab.outline import safe
 @click.option("--exercise", default="", metavar="NAME", help="Grade the exercise of this break.")
 @click.option("--variant", default="", help="With --exercise: of a variant of the break.")
 @click.option("--only", multiple=True, metavar="CHECK", help="Run this check and those it needs; repeatable.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
 def pack_command(
-    kind: str, out: str, command: str, exercise: str, variant: str, only: tuple[str, ...]
+    kind: str, out: str, command: str, exercise: str, variant: str, only: tuple[str, ...], force: bool
 ) -> int:
     """Write the zip that Gradescope takes as an autograder: the kit, its scripts, and these options."""
     from breaks.lab.grading import bundled, pack
@@ -33,6 +35,8 @@ def pack_command(
     if exercise:
         known([exercise])
         find(exercise, variant)
+    if not force and os.path.lexists(out):
+        raise one_line(f"{out} is there already, and nothing was written; --force replaces it")
     try:
         bundled.checks(only)
         with closing(Target(out)) as target:

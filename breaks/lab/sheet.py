@@ -1,4 +1,4 @@
-"""A cell of a CSV file: empty for null, and never the beginning of a formula."""
+"""A cell of a CSV file: empty for null, yes or no for true or false, never the beginning of a formula."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ def cell(value: Any) -> Any:
     """Return a value as a cell; a text that a spreadsheet would run gets an apostrophe in front of it."""
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, str) and value.lstrip(" \u00a0").startswith(STARTS) and not _number(value):
         return "'" + value
     return value

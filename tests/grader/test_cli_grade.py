@@ -83,7 +83,7 @@ def test_a_class_in_order_with_every_export(folder: Path) -> None:
     assert [result["submission"] for result in results] == ["ada", "bob", "cyd", "dee"]
     assert [result["score"] for result in results] == [results[0]["max_score"], 0, 0, 0]
     assert [result["state"] for result in results] == ["graded", "graded", "graded", "undecided"]
-    assert results[3]["reason"] == "nothing is in it"
+    assert results[3]["reason"] == "nothing is in it, so no solve.py"
     assert {result["seed"] for result in results} == {5}
     assert status == 2
     rows = list(csv.DictReader((folder / "c.csv").open()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -226,7 +227,10 @@ def test_names_that_no_break_has(command: str, capsys: pytest.CaptureFixture[str
 # -- verify, before anything is graded --------------------------------------------------
 
 BAD = {
-    "absent": (None, "`breaks fix` puts it there"),
+    "absent": (
+        None,
+        "there is no exercises/cut_signature.py; this puts it there: breaks fix cut-signature",
+    ),
     "syntax": (b"def pack(message:\n", "line 1"),
     "deleted": (b"import json\n", "defines no `pack`"),
     "renamed": (b"def packed(message):\n    return ''\n", "defines no `pack`"),
@@ -247,6 +251,14 @@ def test_a_file_that_cannot_be_judged(kind: str, capsys: pytest.CaptureFixture[s
         Path("exercises/cut_signature.py").write_bytes(content)
     assert why in refused(capsys, "verify", "cut-signature")
     assert not Path(".break").exists()
+
+
+def test_what_puts_a_file_there_is_a_whole_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command that is named where there is no file makes the one that was looked for, in any folder."""
+    wanted = ("cut-signature", "my files", "--variant", "dropped")
+    said = refused(capsys, "verify", *wanted)
+    assert call(*shlex.split(said.split("there: ")[1])[1:]) == 0
+    assert Path("my files/cut_signature_dropped.py").exists()
 
 
 # -- show --solution ------------------------------------------------------------------

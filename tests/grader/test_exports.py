@@ -111,7 +111,8 @@ def test_cells() -> None:
     """A text that a spreadsheet would run is made a text, behind spaces too; a number stays one."""
     for text in ("=1", "  =1", "\u00a0=1", "+1+1", "@a", "-1-1", "\t=1", "＝1", "-"):
         assert cell(text) == "'" + text
-    assert [cell(value) for value in ("-1.5", "a=1", "", None, 3, True)] == ["-1.5", "a=1", "", "", 3, True]
+    assert [cell(value) for value in ("-1.5", "a=1", "", None, 3)] == ["-1.5", "a=1", "", "", 3]
+    assert [cell(True), cell(False)] == ["yes", "no"]
 
 
 @given(results)

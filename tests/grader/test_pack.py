@@ -156,6 +156,18 @@ def test_what_cannot_be_packed_is_one_line(args: list[str], said: str, tmp_path:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
+    """What stands in the zip's place is kept and told; --force replaces it whole."""
+    (tmp_path / "out.zip").write_text("marks")
+    status, out, err = run("pack", "gradescope", "out.zip", cwd=tmp_path)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "out.zip is there already, and nothing was written; --force" in err
+    assert (tmp_path / "out.zip").read_text() == "marks"
+    assert run("pack", "gradescope", "out.zip", "--force", cwd=tmp_path)[0] == 0
+    assert zipfile.is_zipfile(tmp_path / "out.zip")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.zip"]
+
+
 def test_scripts_are_sound() -> None:
     """Both scripts parse, start with bash, and end with a line break."""
     for name in pack.SCRIPTS:

@@ -137,6 +137,13 @@ def test_csv_has_a_header_and_no_formulas() -> None:
     assert rows[1][:4] == ["'=cmd()", "", "1", ""]
 
 
+def test_csv_says_yes_and_no() -> None:
+    """A first prediction is right or not in the words of a class's table; an undecided one is neither."""
+    held = [("a", True), ("b", False), ("c", None)]
+    table = csv.DictReader(io.StringIO(to_csv(summarize(attempt(n, as_predicted=h) for n, h in held))))
+    assert [row["first_right"] for row in table] == ["yes", "no", ""]
+
+
 @pytest.mark.parametrize(
     "name", ["\x1b[2Jx", "\tx", "\r=1+1", "x\ny", "\x00", "\u202ex", " =1", "@x", "+x", "-x|y"]
 )

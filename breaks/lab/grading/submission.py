@@ -138,7 +138,7 @@ def _read(name: str, place: Path, command: str) -> Submission | Unreadable:
         name.encode()
         files, links = _files(place)
         if not files:
-            raise _RefusedError("nothing is in it")
+            raise _RefusedError("nothing is in it" if command else f"nothing is in it, so no {ENTRY}")
         if command:
             return Submission(name, files, command=_command(command, place, files), links=links)
         return Submission(name, files, entry=_entry(place, files), links=links)

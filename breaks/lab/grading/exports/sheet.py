@@ -43,6 +43,6 @@ def text(results: Sequence[Result]) -> str:
 def _row(result: Result, names: Sequence[str]) -> list[Any]:
     states = {check.name: check.state for check in result.checks}
     facts = [line(result.submission), result.state, number(result.score), number(result.max_score)]
-    facts += ["yes" if result.full else "no", result.seed, result.isolation, ANSWERED_BY]
+    facts += [result.full, result.seed, result.isolation, ANSWERED_BY]
     facts += [f"{result.seconds:.3f}", line(result.reason)]
     return [*facts, *(states.get(name, "") for name in names)]
