@@ -15,7 +15,8 @@ from typing import Any
 
 from loop.compare import clean
 
-CACHE = b"cache_control"
+CACHE = "cache_control"
+LENGTH = bytes([len(CACHE)])  # a byte of CACHE when packed; looking for one byte takes a tenth of the time
 
 
 def marks_of(messages: Sequence[Any], packed: Sequence[bytes]) -> list[int]:
@@ -28,13 +29,13 @@ def marks_of(messages: Sequence[Any], packed: Sequence[bytes]) -> list[int]:
 
 def head_of(model: Any, system: bytes, tools: bytes) -> int:
     """Return a number for what a request is answered under: model, system prompt and tools."""
-    rows = [row if CACHE not in row else pack(clean(unpack(row))) for row in (system, tools)]
+    rows = [pack(clean(unpack(row))) if _is_marked(row) else row for row in (system, tools)]
     return hash((str(model), *rows))
 
 
 def _spelling(message: Any, row: bytes) -> Hashable:
     """Return what a message is told by: a string and one text block are the same."""
-    if CACHE in row:
+    if _is_marked(row):
         message = clean(message)
         row = pack(message)
     content = message.get("content") if isinstance(message, dict) else None
@@ -42,6 +43,11 @@ def _spelling(message: Any, row: bytes) -> Hashable:
     if isinstance(only, dict) and only.get("type") == "text" and len(only) == 2:
         content = only.get("text")
     return (str(message.get("role")), content) if isinstance(content, str) else row
+
+
+def _is_marked(row: bytes) -> bool:
+    """Tell whether a cache marker stands in what was packed."""
+    return LENGTH in row and pack(CACHE) in row
 
 
 def pack(value: Any) -> bytes:

@@ -41,13 +41,16 @@ PYTHON = sys.executable
 BREAK = shutil.which("breaks", path=f"{Path(PYTHON).parent}{os.pathsep}{os.environ.get('PATH', '')}") or ""
 
 
-def long_list(turns: int) -> list[dict[str, Any]]:
-    """Return a valid list of 2 * turns + 2 messages: thinking, text and two calls a turn, each answered."""
+def long_list(turns: int, name: str = "") -> list[dict[str, Any]]:
+    """Return a valid list of 2 * turns + 2 messages: thinking, text and two calls a turn, each answered.
+
+    Lists of another `name` have other ids and signatures.
+    """
     messages: list[dict[str, Any]] = [{"role": "user", "content": "start"}]
     for n in range(turns):
-        ids = [f"toolu_{n:023}{k}" for k in "ab"]
+        ids = [f"toolu_{name}{n:023}{k}" for k in "ab"]
         calls = [{"type": "tool_use", "id": ident, "name": "look", "input": {"n": n}} for ident in ids]
-        thinking = {"type": "thinking", "thinking": "t" * 200, "signature": "s" * 300}
+        thinking = {"type": "thinking", "thinking": "t" * 200, "signature": f"{name}{n}".ljust(300, "s")}
         words = {"type": "text", "text": "w" * 200}
         messages.append({"role": "assistant", "content": [thinking, words, *calls]})
         texts = zip(ids, ("r" * 800, "r" * 200), strict=True)
@@ -161,21 +164,22 @@ def bench_guard() -> None:
         request = APIRequest(options=options, cast_to=object)
         return lambda: guard.handle(request, lambda _: cast(Any, None))
 
-    messages, known = long_list(1000), MessageGuard()
-    sent = known.memory.look({"messages": messages[:-1]})
-    known.memory.keep(sent, messages[-1]["content"])
-    bodies = {
-        "as it was": [*messages, {"role": "user", "content": "next"}],
-        "each message spelled otherwise": json.loads(json.dumps(messages, sort_keys=True)),
+    messages, guard = long_list(1000)[:-1], MessageGuard()
+    sent = guard.memory.look({"messages": messages[:-2]})  # up to the newest turn, which came back
+    guard.memory.keep(sent, messages[-2]["content"])
+    lists = {
+        "known": messages,
+        "known, each message spelled otherwise": json.loads(json.dumps(messages, sort_keys=True)),
+        "never seen": long_list(1000, "other"),
     }
-    floor = "json.dumps of the body"
-    for what, listed in bodies.items():
+    for what, listed in lists.items():
         body = {"model": "claude-haiku-5-5", "max_tokens": 100, "messages": listed}
-        name = f"the guard, {len(listed)} messages, known, {what}"
-        ratio(name, floor, before(known, body), partial(json.dumps, body), 21)
-    body = {"messages": messages}
-    name = f"the guard, {len(messages)} messages, never seen"
-    ratio(name, floor, before(MessageGuard(), body), lambda: json.dumps(body), 21)
+        before(guard, body)()
+        linked = guard.counts["linked"] == guard.counts["requests"]
+        assert linked == what.startswith("known"), f"{what}, but linked: {linked}"
+        guard.counts.clear()
+        name = f"the guard, {len(listed)} messages, {what}"
+        ratio(name, "json.dumps of the body", before(guard, body), partial(json.dumps, body), 21)
 
 
 def bench_serve() -> None:
