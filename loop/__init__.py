@@ -10,7 +10,8 @@ the list alone), `retry.py` (the HTTP call and nothing else), `interruptions.py`
 the other container), `async_agent.py`, `stream.py`.
 
 The guard: `guard.py` (the walker in front of every request of an SDK client), with `memory.py`
-(what was returned), `spelling.py` (a list in short), `compare.py` (what became of it), `models.py`.
+(what was returned), `keys.py` (what it is known by), `spelling.py` (a list in short), `compare.py`
+(what became of it), `models.py`.
 
 `faults.py` interrupts any of it at a named point, for tests.
 """

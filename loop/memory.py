@@ -10,12 +10,13 @@ its call id still stands in a text, all before it being as it was.
 
 Of several responses to one list (retries, another try at an answer) each may go back; of more
 than `FAN`, none is judged by the list. So these are not found: an edit of a turn of text behind
-an edit of what stands before it (which is found itself only in a list with ids or signatures);
-an answer of text that is gone, since asking again without it is allowed, and so is going back to
-an older point; a turn that is edited at the end of the list, where it may be a prefill; ids and
-signatures shorter than `LONG`. These are found, and may be meant: an answer that a user was
-allowed to edit, and a canned turn behind a question that the provider did answer here. Where
-another process may have answered the same question, `by_list=False` leaves such turns alone.
+an edit of what stands before it (which is found itself only in front of a turn with an id or a
+signature); an answer of text that is gone, since asking again without it is allowed, and so is
+going back to an older point; a turn that is edited at the end of the list, where it may be a
+prefill; ids and signatures that are shorter than the provider's. These are found, and may be
+meant: an answer that a user was allowed to edit, and a canned turn behind a question that the
+provider did answer here. Where another process may have answered the same question,
+`by_list=False` leaves such turns alone.
 
 Messages are kept packed, so that a later edit in place is noticed and the size is known.
 Bounded in conversations and in bytes; the one that was used longest ago goes first. Safe to
@@ -25,10 +26,9 @@ use from several threads. Does not judge pairing and never changes a request.
 from __future__ import annotations
 
 import itertools
-import re
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,14 +41,13 @@ from loop.compare import (
     tools_change,
     turn_change,
 )
+from loop.keys import Key, keys, kind_of, listed, minted, role_of, written
+from loop.models import checks_prefix
 from loop.spelling import head_of, marks_of, pack, unpack
 from loop.walker import same
 
-Key = tuple[str, Hashable]
 Place = tuple[int, int]  # number of a conversation, place of a response in its list
-LONG = 20  # characters of an id or a signature that are no coincidence
-WRITTEN = re.compile(r"(?:srv|mcp)?toolu_[A-Za-z0-9]{14,}")  # a call id in a text
-MINTED = re.compile(r"(?:srv|mcp)?toolu_[A-Za-z0-9_]{14,}")  # a call id in the provider's form
+COMPACTION = "compaction"
 FAN = 8  # what more responses than that have in common is no evidence
 MARK = 200  # bytes that a response takes beside its own, to be found by its list
 OVERHEAD = 120  # bytes that a packed message takes beside its own
@@ -64,6 +63,7 @@ class Conversation:
     system: bytes
     tools: bytes
     number: int = -1
+    seals: bool = False  # a model that records what stood before its thinking has answered here
     keys: set[tuple[Key, int]] = field(default_factory=set)
     size: int = 0
 
@@ -78,11 +78,12 @@ class Sent:
     tools: bytes
     known: Conversation | None = None
     at: int = 0  # the place of the response that it was linked to
+    shift: int = 0  # how much further on that response stands in this list
     changes: list[Change] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)  # marks[n]: the first n messages in short
 
 
-Found = tuple[Conversation, int, list[Change]]
+Found = tuple[Conversation, int, list[Change], int]  # as in `Sent`: known, at, changes, shift
 
 
 class Memory:
@@ -112,7 +113,7 @@ class Memory:
             if found is None or not found[2]:
                 found = self._find_written(sent, found[1] if found else -1) or found
             if found is not None:
-                sent.known, sent.at, sent.changes = found
+                sent.known, sent.at, sent.changes, sent.shift = found
                 self._held.move_to_end(sent.known.number)
         return sent
 
@@ -121,9 +122,11 @@ class Memory:
         end, reply = len(sent.packed), pack(content)
         with self._lock:
             known = sent.known if not sent.changes else None  # a changed list is a new beginning
-            if known is None or known.number not in self._held or max(known.turns) != sent.at:
-                turns = {n: turn for n, turn in known.turns.items() if n <= sent.at} if known else {}
-                known = Conversation([], turns, {}, sent.system, sent.tools, next(self._numbers))
+            moved = sent.shift or end <= sent.at  # what stood before a compaction is not in the list any more
+            if known is None or known.number not in self._held or max(known.turns) != sent.at or moved:
+                known = Conversation(
+                    [], _turns_until(known, sent), {}, sent.system, sent.tools, next(self._numbers),
+                    seals=known is not None and known.seals)  # fmt: skip
                 self._held[known.number] = known
             self._grow(known, sent, reply)
             lists = [("list", sent.marks[n]) for n in _beginnings(sent)]
@@ -159,6 +162,7 @@ class Memory:
             head_of(sent.body.get("model"), sent.system, sent.tools),
         )
         known.system, known.tools = sent.system, sent.tools
+        known.seals = known.seals or checks_prefix(str(sent.body.get("model")))
         known.size += fresh
         self._size += fresh
 
@@ -188,8 +192,8 @@ class Memory:
         """Compare what stands at `at` with the responses that were given there; None if it tells nothing."""
         turn = _turn(sent.body["messages"], at)
         answers = [(self._held[number], end) for number, end in places]
-        if _role(turn[0]) == "assistant":
-            kept = [(known, end, list(_head_changes(known, sent))) for known, end in answers
+        if role_of(turn[0]) == "assistant":
+            kept = [(known, end, list(_head_changes(known, sent)), 0) for known, end in answers
                     if _is_kept(known, at, end, turn)]  # fmt: skip
             if kept:
                 return next((one for one in kept if not one[2]), kept[0])
@@ -200,17 +204,17 @@ class Memory:
             for known, end in answers
             if end == at and known.heads[at] == head_of(sent.body.get("model"), sent.system, sent.tools)
         ]
-        if not given or (at == len(sent.packed) - 1 and _role(turn[0]) == "assistant"):
+        if not given or (at == len(sent.packed) - 1 and role_of(turn[0]) == "assistant"):
             return None  # answered elsewhere, or begun by the caller, then or now
         known = given[-1]
         content = unpack(known.turns[at])
         own = {*keys({"role": "assistant", "content": content})}
-        if any(_minted(key) and key not in own for message in turn[:-1] for key in keys(message)):
+        if any(minted(key) and key not in own for message in turn[:-1] for key in keys(message)):
             return None  # an answer of the provider, but not this one
-        if _role(turn[0]) != "assistant" and not (max(known.turns) == at and _calls(content)):
+        if role_of(turn[0]) != "assistant" and not (max(known.turns) == at and _calls(content)):
             return None  # asked again without it
         change = turn_change(content, turn, at)
-        return (known, at, [change]) if change is not None else None
+        return (known, at, [change], 0) if change is not None else None
 
     def _find(self, sent: Sent, after: int) -> Found | None:
         """Return the newest response behind place `after` that a list can be linked to, and what changed.
@@ -222,7 +226,8 @@ class Memory:
             known = [key for key in keys(messages[i]) if key in self._keys]
             hits = {hit for key in known for hit in self._places(key) if hit[1] > after}
             if hits:
-                found = [self._compared(hit, sent) for hit in sorted(hits, reverse=True)]
+                place = i if role_of(messages[i]) == "assistant" else i - 1
+                found = [self._compared(hit, sent, place) for hit in sorted(hits, reverse=True)]
                 return next((one for one in found if not one[2]), found[0])
         return None
 
@@ -230,15 +235,17 @@ class Memory:
         """Return a response behind place `after` whose turn is gone while its call id stands in a text."""
         messages = sent.body["messages"]
         for i in range(len(messages) - 1, after, -1):
-            for ident in _written(messages[i]):
+            for ident in written(messages[i]):
                 for hit in self._places(("id", ident)):
                     if after < hit[1] <= i and self._same_until(hit, sent.packed):
-                        return self._compared(hit, sent)
+                        return self._compared(hit, sent, hit[1])
         return None
 
-    def _compared(self, hit: Place, sent: Sent) -> Found:
+    def _compared(self, hit: Place, sent: Sent, place: int) -> Found:
+        """Compare a list that holds a response at `place`, or what answers it behind that."""
         known = self._held[hit[0]]
-        return known, hit[1], list(_changes(known, hit[1], sent))
+        there, here = _behind_summary(known, hit[1], sent.body["messages"], place)
+        return known, hit[1], list(_changes(known, hit[1], sent, there, here)), here - there
 
     def _same_until(self, hit: Place, packed: list[bytes]) -> bool:
         number, at = hit
@@ -249,61 +256,43 @@ class Memory:
         return list(places) if len(places) <= FAN else []
 
 
-def keys(message: Any) -> list[Key]:
-    """Return what a message can be known by."""
-    found: list[Key] = []
-    content = message.get("content") if isinstance(message, dict) else None
-    given = bool(content) and message.get("role") == "assistant"
-    for block in content if isinstance(content, (list, tuple)) else ():
-        kind = block.get("type") if isinstance(block, dict) else None
-        if kind == "tool_result":
-            mark = block.get("tool_use_id")
-        elif not given or kind is None or kind == "text":
-            continue
-        elif kind in THINKING:
-            mark = block.get("signature") or block.get("data")
-            if isinstance(mark, str) and len(mark) >= LONG:
-                found.append(("signature", hash(mark)))
-            continue
-        else:
-            mark = block.get("id")
-        if isinstance(mark, str) and len(mark) >= LONG:
-            found.append(("id", mark))
-    return found
-
-
-def _written(message: Any) -> Iterator[str]:
-    """Yield the call ids that stand in the texts of a message."""
-    for block in _listed(message):
-        text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
-        yield from WRITTEN.findall(text) if isinstance(text, str) and "toolu_" in text else ()
-
-
-def _listed(message: Any) -> list[Any]:
-    """Return the blocks of a message; a string is one text block, an oddity none."""
-    content = message.get("content") if isinstance(message, dict) else None
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return list(content) if isinstance(content, (list, tuple)) else []
-
-
-def _changes(known: Conversation, at: int, sent: Sent) -> Iterator[Change]:
+def _changes(known: Conversation, at: int, sent: Sent, there: int, here: int) -> Iterator[Change]:
+    """Yield what changed up to the response at `at`; the lists are compared from `there` and `here` on."""
     messages = sent.body["messages"]
-    start, end = 0, min(at, len(sent.packed))
-    while start < end and _same_message(known.messages[start], sent.packed[start]):
-        start += 1
-    rows = [Known(unpack(row), n in known.turns) for n, row in enumerate(known.messages[start:at], start)]
+    while there < at and here < len(messages) and _same_message(known.messages[there], sent.packed[here]):
+        there, here = there + 1, here + 1
+    rows = [Known(unpack(row), n in known.turns) for n, row in enumerate(known.messages[there:at], there)]
     reply = Known({"role": "assistant", "content": unpack(known.turns[at])}, given=True)
     yield from _head_changes(known, sent)
-    change = first_change([*rows, reply], messages[start:], start)
+    change = first_change([*rows, reply], messages[here:], here)
     if change is not None:
         yield change
 
 
+def _behind_summary(known: Conversation, at: int, messages: Sequence[Any], place: int) -> tuple[int, int]:
+    """Return where two lists begin to be alike: behind a summary that was put in the place of the rest.
+
+    https://platform.claude.com/docs/en/build-with-claude/compaction-keep-recent-turns (read 2026-11-30)
+    """
+    for here in range(place - 1, -1, -1):
+        summary = next((block for block in listed(messages[here]) if kind_of(block) == COMPACTION), None)
+        if summary is not None:
+            rows = [unpack(row) for row in known.messages[:at] if COMPACTION.encode() in row]
+            own = any(same(block, summary) for message in rows for block in listed(message))
+            return (0, 0) if own else (max(0, at - (place - here - 1)), here + 1)
+    return 0, 0
+
+
+def _turns_until(known: Conversation | None, sent: Sent) -> dict[int, bytes]:
+    """Return the responses that stand in a list, at their places there."""
+    turns = known.turns if known and sent.at < len(sent.packed) - sent.shift else {}
+    return {n + sent.shift: turn for n, turn in turns.items() if -sent.shift <= n <= sent.at}
+
+
 def _head_changes(known: Conversation, sent: Sent) -> Iterator[Change]:
-    """Yield what changed of the system prompt and the tools, where there is thinking made with them."""
+    """Yield what changed of the system prompt and the tools, where there is thinking that records them."""
     same_head = (known.system, known.tools) == (sent.system, sent.tools)
-    if same_head or not _has_thinking(sent.body["messages"]):
+    if same_head or not known.seals or not _has_thinking(sent.body["messages"]):
         return
     for compare, old, new in (
         (system_change, known.system, sent.system),
@@ -318,7 +307,7 @@ def _beginnings(sent: Sent) -> Iterator[int]:
     """Yield the lengths of the lists that a response answers: all, and what stands before a begun turn."""
     end = len(sent.packed)
     yield end
-    while end and _role(sent.body["messages"][end - 1]) == "assistant":
+    while end and role_of(sent.body["messages"][end - 1]) == "assistant":
         end -= 1
         yield end
 
@@ -330,7 +319,7 @@ def _begins_alike(a: Sequence[bytes], b: Sequence[bytes]) -> bool:
 def _turn(messages: Sequence[Any], at: int) -> list[Any]:
     """Return the assistant messages from `at` on, and the message behind them."""
     end = at
-    while end < len(messages) and _role(messages[end]) == "assistant":
+    while end < len(messages) and role_of(messages[end]) == "assistant":
         end += 1
     return list(messages[at : end + 1])
 
@@ -348,21 +337,12 @@ def _gone_on(known: Conversation, at: int, end: int) -> list[Known]:
     return [*rows, Known({"role": "assistant", "content": unpack(known.turns[end])}, given=True)]
 
 
-def _minted(key: Key) -> bool:
-    """Tell whether a key looks like one that the provider alone makes: a signature, or an id in its form."""
-    return key[0] == "signature" or MINTED.fullmatch(str(key[1])) is not None
-
-
-def _role(message: Any) -> Any:
-    return message.get("role") if isinstance(message, dict) else None
-
-
 def _calls(content: list[Any]) -> bool:
-    return any(isinstance(block, dict) and block.get("type") == "tool_use" for block in content)
+    return any(kind_of(block) == "tool_use" for block in content)
 
 
 def _has_thinking(messages: Sequence[Any]) -> bool:
-    return any(isinstance(b, dict) and b.get("type") in THINKING for m in messages for b in _listed(m))
+    return any(kind_of(block) in THINKING for message in messages for block in listed(message))
 
 
 def _same_message(a: bytes, b: bytes) -> bool:

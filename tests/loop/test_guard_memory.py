@@ -29,6 +29,37 @@ def test_system_and_tools_count_behind_thinking_alone(thinking, more, found):
     assert found == len(memory.look({**body, "messages": after, **more}).changes)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "count"),
+    [("claude-haiku-4-5", "claude-haiku-4-5", 0), ("claude-sonnet-5", "claude-opus-5-5", 0),
+     ("claude-opus-5-5", "claude-haiku-4-5", 1), ("claude-opus-5-5", "claude-opus-5-5", 1), (None, None, 1)],
+)  # fmt: skip
+def test_only_some_models_record_what_stood_before_their_thinking(before, after, count):
+    """A system prompt with the date in it harms no thinking of the others, whoever is asked next."""
+    memory, first = Memory(), [user("q"), turn([THINKING, call()]), result()]
+    memory.keep(
+        memory.look({"messages": first[:1], "system": "It is Monday.", "model": before}), first[1]["content"]
+    )
+
+    sent = memory.look({"messages": first, "system": "It is Tuesday.", "model": after})
+    assert (True, ["system"] * count) == (sent.known is not None, [change.path for change in sent.changes])
+
+
+def test_a_model_that_records_it_counts_from_its_first_answer():
+    """After an answer of such a model a change is one, whichever model is asked next."""
+    memory, messages = Memory(), [user("q"), turn([THINKING, call()]), result()]
+    asked = (
+        ("claude-haiku-4-5", "Monday", 0),
+        ("claude-opus-5-5", "Tuesday", 0),
+        ("claude-haiku-4-5", "Friday", 1),
+    )
+    for n, (model, system, count) in enumerate(asked, 2):
+        sent = memory.look({"messages": messages[: 2 * n - 3], "system": system, "model": model})
+        assert count == len(sent.changes)
+        memory.keep(sent, messages[2 * n - 3]["content"])
+        messages += [turn([THINKING, call(n)]), result(n)]
+
+
 def test_the_conversation_that_was_used_longest_ago_goes_first():
     """A list that comes back counts as used, and stays."""
     memory = Memory(conversations=2)
