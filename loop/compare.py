@@ -39,10 +39,13 @@ class Change(Finding):
 
     @property
     def diff(self) -> str:
-        """Return the change as a short diff, long texts cut in the middle."""
-        old, new = (
-            json.dumps(_short(x), indent=1, default=repr).splitlines() for x in (self.before, self.after)
-        )
+        """Return the change as a short diff, long texts cut in the middle; empty if it has no form."""
+        try:
+            old, new = (
+                json.dumps(_short(x), indent=1, default=repr).splitlines() for x in (self.before, self.after)
+            )
+        except Exception:  # too deep, a number of thousands of digits, a key that is no string
+            return ""
         lines = list(difflib.unified_diff(old, new, "returned", "sent", n=1, lineterm=""))
         return "\n".join([*lines[:30], *(["..."] if len(lines) > 30 else [])])
 

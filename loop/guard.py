@@ -17,15 +17,17 @@ Does not look at batches, nor at a request that goes on with a thread (`thread: 
 the tool runner of `client.beta` sends it): the provider holds the list of that, the request
 only what is new.
 
-Works on the sync and the async client, on JSON and on streams, which it reads along and
-never ahead of the caller. Never changes a request or a response; a fault of its own is
+Works on the sync and the async client, on JSON and on streams (those of Bedrock too), which it
+reads along and never ahead of the caller. Never changes a request or a response; a fault of its own is
 logged and lets the call through.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
+import struct
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
@@ -126,8 +128,8 @@ class MessageGuard(Middleware):
                 log.debug("the guard does not judge a request that goes on with a thread")
                 return None
             sent, findings = self._judge(body)
-        except Exception:  # whatever is wrong here, the request may be right
-            log.debug("the guard could not read a request", exc_info=True)
+        except Exception as error:  # whatever is wrong here, the request may be right
+            self._note("the guard could not read a request", error)
             return None
         if findings and self._raises:
             raise GuardError(findings)
@@ -140,8 +142,8 @@ class MessageGuard(Middleware):
         try:
             sent = self.memory.look(body)
             found += sent.changes
-        except Exception:  # a body that cannot be packed is judged on pairing alone
-            log.debug("the guard could not compare a request", exc_info=True)
+        except Exception as error:  # a body that cannot be packed is judged on pairing alone
+            self._note("the guard could not compare a request", error)
         findings = [one for one in found if one.rule not in self._allowed]
         with self._counting:
             self.counts["requests"] += 1
@@ -172,10 +174,14 @@ class MessageGuard(Middleware):
         """Remember a response if it is whole; tell whether it was."""
         try:
             self.memory.keep(sent, _content(headers, raw, read))
-        except Exception:  # cut off, or no message: then the next list is judged without it
-            log.debug("the guard could not read a response", exc_info=True)
+        except Exception as error:  # cut off, or no message: then the next list is judged without it
+            self._note("the guard could not read a response", error)
             return False
         return True
+
+    def _note(self, words: str, error: Exception) -> None:
+        """Note a fault of the guard's own. The words of an exception may hold what it was raised about."""
+        log.debug("%s (%s)", words, type(error).__name__, exc_info=self._shows)
 
 
 class _Tee(httpx2.SyncByteStream, httpx2.AsyncByteStream):
@@ -230,20 +236,35 @@ def _content(headers: httpx2.Headers, raw: bytes, read: bool) -> list[Any]:
     kind, packed = headers.get("content-type", ""), headers.get("content-encoding")
     again = {"content-encoding": packed} if packed and not read else {}
     response = httpx2.Response(200, headers=again, content=raw)
-    if "event-stream" not in kind:
+    if "stream" not in kind:
         reply = json.loads(response.content)
     else:
         assembly = Assembly()
-        for event in Stream.raw_events(response):
-            if event.data:
-                data = json.loads(event.data)
-                if data.get("type") == "content_block_delta" and data["delta"]["type"] not in DELTAS:
-                    raise TypeError("a kind of delta that the SDK may not pass on")
-                assembly.add(data)
+        for event in _aws_events(response.content) if "amazon" in kind else _events(response):
+            data = json.loads(event)
+            if data.get("type") == "content_block_delta" and data["delta"]["type"] not in DELTAS:
+                raise TypeError("a kind of delta that the SDK may not pass on")
+            assembly.add(data)
         reply = assembly.message()
     if not isinstance(reply["content"], list):
         raise TypeError("no content array")
     return list(reply["content"])
+
+
+def _events(response: httpx2.Response) -> Iterator[str]:
+    return (event.data for event in Stream.raw_events(response) if event.data)
+
+
+def _aws_events(raw: bytes) -> Iterator[bytes]:
+    """Yield the events of a stream in the frames of AWS, as Bedrock sends it.
+
+    A frame: its length, that of its headers, a checksum; headers; a payload; a checksum. The SDK checks
+    them. https://smithy.io/2.0/aws/amazon-eventstream.html (read 2026-11-30)
+    """
+    while raw:
+        length, headers = struct.unpack(">II", raw[:8])
+        yield base64.b64decode(json.loads(raw[12 + headers : length - 4])["bytes"])
+        raw = raw[length:]
 
 
 def _mapping(value: Any) -> dict[str, Any]:

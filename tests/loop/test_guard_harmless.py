@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
+import logging
+import struct
 import threading
+import zlib
+from contextlib import suppress
+from types import SimpleNamespace
 
 import anthropic
 import httpx2
 import pytest
+from anthropic import APIRequest
+from anthropic._models import FinalRequestOptions
 
 from cassettes.stand_in import BASE_URL, transport
 from loop.agent import run
@@ -39,6 +47,38 @@ def test_a_stream_is_read_along_and_not_ahead(server, packed):
     finally:
         server.packed = False
     assert 2 == len(guard.memory)
+
+
+def _framed(body):
+    """Return a stream in the frames of AWS, with a header in each, as Bedrock sends it."""
+    head, frames = b"\x0b:event-type\x07\x00\x05chunk", b""
+    for line in body.splitlines():
+        if line.startswith(b"data: "):
+            load = json.dumps({"bytes": base64.b64encode(line[6:]).decode(), "p": "abc"}).encode()
+            size = struct.pack(">II", 12 + len(head) + len(load) + 4, len(head))
+            frame = size + struct.pack(">I", zlib.crc32(size)) + head + load
+            frames += frame + struct.pack(">I", zlib.crc32(frame))
+    return frames
+
+
+@pytest.mark.parametrize("cut", [0, 20, 400])
+def test_a_stream_of_bedrock_is_read_too(cut):
+    """Its events stand in frames of another form; one that is cut is no message."""
+    inner = transport()
+
+    def handler(request):
+        given = inner.handle_request(request)
+        whole = _framed(given.read())
+        headers = {"content-type": "application/vnd.amazon.eventstream"}
+        return httpx2.Response(200, headers=headers, content=whole[: len(whole) - cut])
+
+    guard, http = MessageGuard(), httpx2.Client(transport=httpx2.MockTransport(handler))
+    client = anthropic.Anthropic(api_key="none", base_url=BASE_URL, middleware=[guard], http_client=http)
+    body = {**PARAMS, "messages": ask(), "stream": True}
+    with client.messages.with_streaming_response.create(**body) as response:
+        assert response.read()
+
+    assert (0 if cut else 1) == len(guard.memory)
 
 
 def test_a_stream_that_is_cut_is_not_remembered(server):
@@ -72,6 +112,54 @@ ODD = [None, 7, "text", [], [None], [[]], [{"role": None}], [{"role": "user", "c
        [{"role": "user", "content": [7, None, {"type": ["x"]}]}],
        [{"role": "assistant", "content": [{"type": "text", "text": 5}, {"type": "thinking", "data": {}}]}],
        [{"role": "user", "content": [{"type": "text", "text": "\ud800"}]}]]  # fmt: skip
+
+
+class Secretive:
+    """Something that cannot be shown, and says in its error what must not be told."""
+
+    def __repr__(self):
+        raise ValueError("a secret word")
+
+
+NO_FORM = {
+    "a key that is no string": {(1, 2): 3},
+    "thousands of digits": 10**5000,
+    "deep": json.loads('{"a":' * 900 + "1" + "}" * 900),
+    "no JSON at all": Secretive(),
+}  # fmt: skip
+
+
+def _straight(guard, messages, content):
+    """Send a list past the SDK, which could not write it, and have it answered."""
+    options = FinalRequestOptions.construct(
+        method="post", url="/v1/messages", json_data={"messages": messages}
+    )
+    reply = SimpleNamespace(http_response=httpx2.Response(200, json={"content": content}))
+    return guard.handle(APIRequest(options=options, cast_to=object), lambda request: reply)
+
+
+@pytest.mark.parametrize("show", [False, True])
+@pytest.mark.parametrize("name", NO_FORM)
+def test_what_json_cannot_hold_stops_no_request_in_production(name, show, caplog):
+    """It is found, or passed over with a note; no error comes out, and no word unless asked for."""
+    call = {"type": "tool_use", "id": "toolu_" + "1" * 24, "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": "a secret word"}
+    messages = [
+        {"role": "assistant", "content": [{**call, "input": NO_FORM[name]}]},
+        {"role": "user", "content": [result]},
+    ]
+    guard = MessageGuard("log", show_content=show)
+    _straight(guard, ask(), [call])
+
+    with caplog.at_level(logging.DEBUG, "loop.guard"):
+        assert _straight(guard, [*ask(), *messages], [])
+
+    assert caplog.records
+    assert show or "secret" not in caplog.text
+    strict = MessageGuard()
+    _straight(strict, ask(), [call])
+    with suppress(GuardError):  # and in development none but its own
+        _straight(strict, [*ask(), *messages], [])
 
 
 @pytest.mark.parametrize("messages", ODD, ids=repr)
