@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,15 +38,10 @@ def names(result: Result, state: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(npm_project: Callable[[Path], Path]) -> Path:
     """The TypeScript sample, with the official SDK, as the one file that its build leaves."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm is not here")
-    folder = tmp_path_factory.mktemp("typescript") / "loop"
-    shutil.copytree(SAMPLES / "typescript", folder, ignore=shutil.ignore_patterns("node_modules", "build"))
-    for command in (["install", "--prefer-offline", "--no-audit", "--no-fund"], ["run", "build"]):
-        subprocess.run([npm, *command], cwd=folder, check=True, capture_output=True, timeout=300)
+    folder = npm_project(SAMPLES / "typescript")
+    subprocess.run(["npm", "run", "build"], cwd=folder, check=True, capture_output=True, timeout=300)
     return folder / "build" / "loop.mjs"
 
 
@@ -71,7 +67,6 @@ def test_good_without_an_sdk() -> None:
     assert names(result, "not offered") == {"small_budget"}
 
 
-@NODE
 def test_typescript(built: Path) -> None:
     """A loop with the official TypeScript SDK has full marks."""
     result = grade(submission(built, "node {file}"), 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +22,11 @@ README = (HERE.parents[2] / "README.md").read_text(encoding="utf-8")
 SYSTEM = "You are a library."
 SOON = 10
 
-pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not here")
-
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def client(npm_project: Callable[[Path], Path]) -> Path:
     """The client with the SDK beside it, installed by npm into a folder of this run."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm is not here")
-    folder = tmp_path_factory.mktemp("typescript") / "client"
-    shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("node_modules"))
-    command = [npm, "install", "--prefer-offline", "--no-audit", "--no-fund"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no word"])[-1]
-        pytest.skip(f"npm cannot install @anthropic-ai/sdk here: {last}")
-    return folder / "client.mjs"
+    return npm_project(HERE) / "client.mjs"
 
 
 def node(script: Path, server: Server, *args: str) -> str:
