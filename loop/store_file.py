@@ -9,11 +9,12 @@ Does not know what a message is, does not retry and repairs nothing.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from loop.walker import Finding
@@ -69,6 +70,10 @@ class ClosedError(StoreError):
     """The store was closed before."""
 
 
+class ForkedError(StoreError):
+    """The store was opened before a fork and used after it; the new process has to open it anew."""
+
+
 class UnresumableError(StoreError):
     """The stored list breaks a rule that nothing can honestly repair: `rule` at `path`, in words `text`."""
 
@@ -102,12 +107,30 @@ def reason(path: Path) -> Iterator[None]:
         if str(error).startswith("no such "):  # a table or a column that this program made
             kind, text = CorruptError, f"a part of the file is missing: {error}"
         raise kind(f"{path}: {text}") from error
+    except ValueError as error:  # half a surrogate pair or a NUL, in a path or an id
+        raise StoreError(f"{str(path)!r}: {error}") from error
+
+
+class _Connection(sqlite3.Connection):
+    """A connection for the process that opened it: SQLite's locks do not come along when it forks."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._path, self._process = args[0], os.getpid()
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        if os.getpid() != self._process:
+            raise ForkedError(f"{self._path}: opened before a fork; open it anew in each process")
+        return super().execute(*args)
 
 
 def opened(path: Path, wait: float) -> sqlite3.Connection:
     """Open or create the file; a locked one is waited for `wait` seconds. Raises a `StoreError`."""
+    name = path if str(path) == ":memory:" else os.path.abspath(path)  # `file:...` is a name like any other
     with reason(path):
-        db = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(
+            name, timeout=wait, isolation_level=None, check_same_thread=False, factory=_Connection
+        )
         try:
             _prepare(db, path)
         except BaseException:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
+import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
 from loop import store_file
 from loop.interruptions import counting, interrupted
 from loop.store import Store, resume
-from tests.loop.test_store import ANSWER, ASKED, QUESTION, stored
+from tests.loop.test_store import ANSWER, ASKED, DONE, QUESTION, stored
 
 USES = {
     "save": lambda store: store.save(QUESTION),
@@ -33,6 +34,26 @@ def test_every_use_of_a_closed_store_says_that_it_is_closed(tmp_path, use):
 
     with pytest.raises(store_file.ClosedError, match="the store is closed"):
         USES[use](store)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("use", USES)
+def test_a_store_of_before_a_fork_is_not_used_after_it(tmp_path, use):
+    """The other process could write into a file that is gone; the one that opened it goes on."""
+    with closing(Store(stored(tmp_path / "c.db", QUESTION))) as store:
+        child = os.fork()
+        if not child:
+            code = 1
+            with suppress(BaseException):
+                try:
+                    USES[use](store)
+                except store_file.ForkedError as error:
+                    code = 0 if "before a fork" in str(error) else 2
+            os._exit(code)
+        assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        store.save(DONE)
+
+        assert [QUESTION, DONE] == store.load()
 
 
 @pytest.mark.parametrize("use", USES)

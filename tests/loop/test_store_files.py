@@ -213,6 +213,33 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
         Store(tmp_path / "nowhere" / "c.db")
 
 
+@pytest.mark.parametrize(
+    "name", ["file:c.db", "file:c.db?mode=memory", "c?.db", "c#.db", "c%20.db", "-c", "ü✓"]
+)
+def test_a_name_is_a_name(tmp_path, monkeypatch, name):
+    """Nothing in it has a meaning of its own: what is written is in the file of that name."""
+    monkeypatch.chdir(tmp_path)
+    with closing(Store(Path(name))) as store:
+        store.save(QUESTION)
+
+    with closing(Store(tmp_path / name)) as store:
+        assert [QUESTION] == store.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "conversation"),
+    [("c\0.db", "main"), ("c\ud800.db", "main"), ("c.db", "\ud800"), ("", "main")],
+    ids=repr,
+)
+def test_a_name_that_cannot_be_one_is_told(tmp_path, monkeypatch, name, conversation):
+    """In a path or for a conversation: the error is the store's own, and it can be printed."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(store_file.StoreError) as caught:
+        Store(Path(name), conversation)
+
+    assert str(caught.value).encode()
+
+
 def test_a_message_that_has_no_json_form_leaves_nothing_behind(tmp_path):
     """The transaction is rolled back, and what follows is refused until the list is whole again."""
     store = Store(tmp_path / "c.db")
