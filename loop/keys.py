@@ -6,7 +6,7 @@ Reads any message, whatever it holds; compares nothing and remembers nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from loop.compare import THINKING
@@ -48,16 +48,18 @@ def minted(key: Key) -> bool:
 def written(message: Any) -> Iterator[str]:
     """Yield the call ids that stand in the texts of a message."""
     for block in listed(message):
-        text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
-        yield from WRITTEN.findall(text) if isinstance(text, str) and "toolu_" in text else ()
+        if isinstance(block, dict) and block.get("type") == "text":
+            text = block.get("text")
+            if isinstance(text, str) and "toolu_" in text:
+                yield from WRITTEN.findall(text)
 
 
-def listed(message: Any) -> list[Any]:
+def listed(message: Any) -> Sequence[Any]:
     """Return the blocks of a message; a string is one text block, an oddity none."""
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return list(content) if isinstance(content, (list, tuple)) else []
+    return content if isinstance(content, (list, tuple)) else ()
 
 
 def role_of(message: Any) -> Any:

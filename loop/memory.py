@@ -223,8 +223,10 @@ class Memory:
         """
         messages = sent.body["messages"]
         for i in range(len(messages) - 1, after, -1):
-            known = [key for key in keys(messages[i]) if key in self._keys]
-            hits = {hit for key in known for hit in self._places(key) if hit[1] > after}
+            own = keys(messages[i])
+            if self._keys.keys().isdisjoint(own):  # so it is with every message of a list never seen
+                continue
+            hits = {hit for key in own for hit in self._places(key) if hit[1] > after}
             if hits:
                 place = i if role_of(messages[i]) == "assistant" else i - 1
                 found = [self._compared(hit, sent, place) for hit in sorted(hits, reverse=True)]
