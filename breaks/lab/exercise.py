@@ -69,7 +69,7 @@ def read(path: Path, step: str) -> bytes:
     except SyntaxError as error:
         raise ExerciseError(f"{path}, line {error.lineno or 0}: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ExerciseError(f"{path} is no Python file: {error or type(error).__name__}") from None
+        raise ExerciseError(f"{path} is no Python file: {str(error) or type(error).__name__}") from None
     if step not in _bound(tree):
         raise ExerciseError(f"{path} defines no `{step}`, and that is the step to repair")
     return source

@@ -10,6 +10,8 @@ import os
 import re
 import shlex
 import stat
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +20,11 @@ from breaks.lab.grading.result import Submission
 
 ENTRY = "solve.py"
 MOST_FILES, MOST_BYTES = 500, 8 << 20  # of one submission; `node_modules` is linked, not copied
+DEEPEST = 50  # folders in folders
 LEFT_OUT = frozenset({"__pycache__", "venv"})  # with every hidden name: .git, .venv, .DS_Store
 LINKED = frozenset({"node_modules"})
 FILE = "{file}"
+LINK, UNNAMED = "it is a link, and no file or folder", "its name is not UTF-8"
 # What stands beside programs and is none: what people read, and what a build or a program reads.
 DOCUMENT = re.compile(
     r".*\.(md|markdown|rst|adoc|txt|log|pdf|docx?|odt|rtf|html?|csv|tsv|xlsx?|ods|png|jpe?g|gif|svg|webp)"
@@ -51,15 +55,35 @@ def find(paths: Iterable[Path], command: str = "") -> list[Submission | Unreadab
     Without `command`: a .py file; a folder with solve.py in it; a folder of such files and folders. With it:
     a file; a folder in which a word of the command is a file, or that holds a program of which the command
     names no file; a folder of folders, and of programs where `{file}` in the command becomes their name.
-    Names are unique: two that are alike get their path.
+    Beside others a link is none, since it may lead to another's work. The names are those of `names`.
     """
     wrong = _command_fault(command)
     if wrong:
         return [Unreadable(command, wrong)]
-    places = [place for path in paths for place in _places(path, command)]
-    short = [_name(place) for place in places]
-    names = [str(place) if short.count(name) > 1 else name for name, place in zip(short, places, strict=True)]
-    return [_read(name, place, command) for name, place in zip(names, places, strict=True)]
+    given = list(paths)
+    places = [place for path in given for place in unlinked(path, given) or _places(path, command)]
+    named = zip(names(places, list(map(_name, places))), places, strict=True)
+    return [_read(name, place, command, followed=given == [place]) for name, place in named]
+
+
+def unlinked(path: Path, given: Sequence[Path]) -> list[Path]:
+    """The path itself if it is a link that is not followed, since others were given, too."""
+    return [path] if path.is_symlink() and len(given) > 1 else []
+
+
+def names(places: Sequence[Path], short: Sequence[str]) -> list[str]:
+    """The name of each place: a short one where no other is like it, else its path.
+
+    Alike is what a person, or who reads an export, takes for the same: blanks and composed letters do not
+    count. A name that is written as it is read stays its owner's, whatever another hands in beside it.
+    """
+    read = [" ".join(unicodedata.normalize("NFC", name).split()) for name in short]
+    alike, exact = Counter(read), Counter(short)
+    own = [
+        alike[shown] == 1 or (name == shown and exact[name] == 1)
+        for name, shown in zip(short, read, strict=True)
+    ]
+    return [name if is_own else str(place) for name, is_own, place in zip(short, own, places, strict=True)]
 
 
 def _command_fault(command: str) -> str:
@@ -133,9 +157,11 @@ def _left_out(name: str) -> bool:
     return name.startswith(".") or name in LEFT_OUT
 
 
-def _read(name: str, place: Path, command: str) -> Submission | Unreadable:
+def _read(name: str, place: Path, command: str, followed: bool) -> Submission | Unreadable:
     try:
         name.encode()
+        if place.is_symlink() and not followed:
+            raise _RefusedError(LINK)
         files, links = _files(place)
         if not files:
             raise _RefusedError("nothing is in it" if command else f"nothing is in it, so no {ENTRY}")
@@ -143,7 +169,7 @@ def _read(name: str, place: Path, command: str) -> Submission | Unreadable:
             return Submission(name, files, command=_command(command, place, files), links=links)
         return Submission(name, files, entry=_entry(place, files), links=links)
     except UnicodeEncodeError:
-        return Unreadable(ascii(name), "its name is not UTF-8")
+        return Unreadable(ascii(name), UNNAMED)
     except _RefusedError as refused:
         return Unreadable(name, str(refused))
     except OSError as error:
@@ -183,7 +209,7 @@ def _files(place: Path) -> tuple[dict[str, bytes], dict[str, str]]:
     if not place.is_dir():
         return {place.name: _content(place, place.parent, 0)}, links
     total = 0
-    for path in _walk(place, place, links):
+    for path in _walk(place, links):
         content = _content(path, place, total)
         total += len(content)
         files[_relative(path, place)] = content
@@ -192,19 +218,25 @@ def _files(place: Path) -> tuple[dict[str, bytes], dict[str, str]]:
     return files, links
 
 
-def _walk(folder: Path, top: Path, links: dict[str, str]) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
-        if _left_out(path.name):
-            continue
-        if path.name in LINKED and path.is_dir():
-            _inside(path, top)
-            links[_relative(path, top)] = str(path.resolve())
-        elif path.is_symlink() and path.is_dir():
-            raise _RefusedError(f"{_relative(path, top)} is a link to a folder")
-        elif path.is_dir():
-            yield from _walk(path, top, links)
-        else:
-            yield path
+def _walk(top: Path, links: dict[str, str]) -> Iterator[Path]:
+    folders = [top]
+    for folder in folders:  # it grows meanwhile
+        if len(folders) > MOST_FILES:
+            raise _RefusedError(f"more than {MOST_FILES} folders")
+        if len(folder.relative_to(top).parts) > DEEPEST:
+            raise _RefusedError(f"folders are nested deeper than {DEEPEST}")
+        for path in sorted(folder.iterdir()):
+            if _left_out(path.name):
+                continue
+            if path.name in LINKED and path.is_dir():
+                _inside(path, top)
+                links[_relative(path, top)] = os.path.realpath(path)
+            elif path.is_symlink() and path.is_dir():
+                raise _RefusedError(f"{_relative(path, top)} is a link to a folder")
+            elif path.is_dir():
+                folders.append(path)
+            else:
+                yield path
 
 
 def _relative(path: Path, top: Path) -> str:
@@ -217,7 +249,8 @@ def _relative(path: Path, top: Path) -> str:
 
 
 def _inside(path: Path, top: Path) -> None:
-    if path.is_symlink() and not path.resolve().is_relative_to(top.resolve()):
+    # Not `resolve`: a link that leads to itself is an error there, and here one of the file's own.
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(top)):
         raise _RefusedError(f"{_relative(path, top)} is a link that leads out of the folder")
 
 
