@@ -108,9 +108,13 @@ def test_no_cell_is_a_formula(some: list[Result]) -> None:
 
 
 def test_cells() -> None:
-    """A text that a spreadsheet would run is made a text, behind spaces too; a number stays one."""
+    """A text that a spreadsheet would run is made a text, wherever a cell may begin; a number stays one."""
     for text in ("=1", "  =1", "\u00a0=1", "+1+1", "@a", "-1-1", "\t=1", "＝1", "-"):
         assert cell(text) == "'" + text
+    split = {"a;=1": "a;'=1", "a;  =1": "a;'  =1", 'a;"@x': "a;'\"@x", "a|-1": "a|'-1", "a\t+1": "a\t'+1"}
+    assert {text: cell(text) for text in split} == split  # where a comma is the decimal sign
+    assert cell("'=1") == "''=1" != cell("=1")
+    assert cell("x;y") == "x;y"
     assert [cell(value) for value in ("-1.5", "a=1", "", None, 3)] == ["-1.5", "a=1", "", "", 3]
     assert [cell(True), cell(False)] == ["yes", "no"]
 

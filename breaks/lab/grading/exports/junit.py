@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 from breaks.lab.grading.exports.words import clean, line, told
 from breaks.lab.grading.result import ANSWERED_BY, Check, Result
+from breaks.lab.outline import safe
 
 TAGS = {"failed": "failure", "undecided": "error", "not checked": "skipped", "not offered": "skipped"}
 
@@ -28,7 +29,7 @@ def text(results: Sequence[Result]) -> str:
 
 
 def _suite(result: Result) -> ElementTree.Element:
-    suite = ElementTree.Element("testsuite", name=line(result.submission))
+    suite = ElementTree.Element("testsuite", name=safe(result.submission))
     facts = {"state": result.state, "score": f"{result.score:g}", "max_score": f"{result.max_score:g}"}
     facts |= {"seed": str(result.seed), "isolation": result.isolation, "version": result.version}
     facts["answered_by"] = ANSWERED_BY
@@ -45,7 +46,7 @@ def _suite(result: Result) -> ElementTree.Element:
 
 
 def _case(suite: ElementTree.Element, result: Result, name: str, seconds: float) -> ElementTree.Element:
-    given = {"classname": line(result.submission), "name": line(name), "time": f"{seconds:.3f}"}
+    given = {"classname": safe(result.submission), "name": line(name), "time": f"{seconds:.3f}"}
     return ElementTree.SubElement(suite, "testcase", given)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from breaks.lab.grading.exports.words import line, number
 from breaks.lab.grading.result import ANSWERED_BY, Result
+from breaks.lab.outline import safe
 from breaks.lab.sheet import cell
 
 COLUMNS = (
@@ -42,7 +43,7 @@ def text(results: Sequence[Result]) -> str:
 
 def _row(result: Result, names: Sequence[str]) -> list[Any]:
     states = {check.name: check.state for check in result.checks}
-    facts = [line(result.submission), result.state, number(result.score), number(result.max_score)]
+    facts = [safe(result.submission), result.state, number(result.score), number(result.max_score)]
     facts += [result.full, result.seed, result.isolation, ANSWERED_BY]
     facts += [f"{result.seconds:.3f}", line(result.reason)]
     return [*facts, *(states.get(name, "") for name in names)]
