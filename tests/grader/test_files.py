@@ -31,6 +31,15 @@ def test_given_up_leaves_the_old_one(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_nothing_is_there_while_the_work_lasts(tmp_path: Path) -> None:
+    """Between the question whether it can be written and the writing, a kill leaves no file."""
+    target = Target(tmp_path / "out.json")
+    assert not list(tmp_path.iterdir())
+    target.write("first")
+    target.write("again")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["again"]
+
+
 def test_modes(tmp_path: Path) -> None:
     """A new file gets the mode of any new file, a replaced one keeps its own."""
     new, kept, plain = tmp_path / "new", tmp_path / "kept", tmp_path / "plain"

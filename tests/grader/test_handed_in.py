@@ -6,7 +6,7 @@ import pytest
 
 from breaks.lab import exercise
 from breaks.lab.cli_run import find as find_break
-from breaks.lab.grading import handed_in, submission
+from breaks.lab.grading import handed_in, keeper, submission
 from breaks.lab.grading.result import Submission
 from breaks.lab.grading.submission import LINK, UNNAMED, Unreadable
 
@@ -107,6 +107,9 @@ def test_folders_without_end_are_refused(tmp_path):
         os.close(at)
     for number in range(submission.MOST_FILES + 1):
         (tmp_path / "wide" / str(number)).mkdir()
-    deep, wide = submission.find([tmp_path])
+    try:
+        deep, wide = submission.find([tmp_path])
+    finally:
+        keeper.remove(str(tmp_path / "deep"))  # deeper than pytest could
     assert deep == Unreadable("deep", f"folders are nested deeper than {submission.DEEPEST}")
     assert wide == Unreadable("wide", f"more than {submission.MOST_FILES} folders")
