@@ -1,5 +1,7 @@
 """What `break rules` shows of the rulebook: a line per rule, or one rule with its sources and an example.
 
+A rule is found by its id, its slug, or a sentence of the service, as it stands in a log.
+
 The example is a request that the rule is about; the stand-in's answer to it is computed here and now.
 Not here: the rules themselves.
 """
@@ -7,9 +9,10 @@ Not here: the rules themselves.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from breaks.lab.asked_of import Choices
 from breaks.lab.check_view import state_of
@@ -38,6 +41,25 @@ def nearest(name: str) -> str | None:
     near = get_close_matches(name.strip().lower(), names, n=1, cutoff=0.4)
     found = lookup(near[0]) if near else None
     return f"{found.id} ({found.slug})" if found else None
+
+
+class Said(NamedTuple):
+    """What a text of the service holds: the sentence, the place that it names, and the rule if it has one."""
+
+    sentence: str
+    place: str | None
+    rule: Rule | None
+
+
+def of_sentence(text: str) -> Said:
+    """The first rule whose sentence is in a text; in a long one, looked for piece by piece."""
+    step = rulebook.LONGEST // 2
+    starts = range(0, max(len(text) - step, 1), step)
+    pieces = [text[start : start + rulebook.LONGEST] for start in starts]
+    piece = next((piece for piece in pieces if rulebook.identify(piece)), pieces[0])
+    sentence = rulebook.message_in(piece).strip()
+    place = re.search(r"\bmessages\.\d+(\.content\.\d+)?", sentence)
+    return Said(sentence, place[0] if place else None, rulebook.identify(piece))
 
 
 def kind_of(r: Rule) -> str:
@@ -84,6 +106,24 @@ def document(r: Rule) -> Json:
     found = example_of(r)
     example = {"request": found[0], "answer": found[1].to_json()} if found else None
     return {"schema": 1, "rulebook": rulebook.RULEBOOK_DATE, "rule": row(r), "example": example}
+
+
+def sentence_document(said: Said) -> Json:
+    """A sentence and its rule with an example, as plain JSON data."""
+    found = document(said.rule) if said.rule else {"rule": None, "example": None}
+    head = {"schema": 1, "rulebook": rulebook.RULEBOOK_DATE, "sentence": said.sentence, "place": said.place}
+    return {**head, **found}
+
+
+def sentence_page(said: Said) -> list[Section]:
+    """A sentence and its rule, in full."""
+    if said.rule is None:
+        texts = ["no sentence of the rulebook is in it", f"rulebook of {rulebook.RULEBOOK_DATE}"]
+        return [Section("No rule", tuple(map(Line, texts)))]
+    place = "It names no place in the list."
+    if said.place:
+        place = f"It names {said.place}; an index counts {COUNTS[said.rule.counts]}."
+    return [Section("The sentence is of this rule", (Line(place),)), *page(said.rule)]
 
 
 def listed() -> Json:

@@ -283,18 +283,35 @@ def _said(value: Any) -> str:
 
 def identify(sentence: str) -> Rule | None:
     """Which rule a sentence of the service belongs to, whatever its quotation marks and surroundings."""
-    text = _bare(_message_in(sentence[:LONGEST]))
-    for search in (re.fullmatch, re.match, re.search):
-        found = [(_weight(t), r) for t, p, r in _patterns() if _found(search, p, t, text)]
-        if found:
-            return max(found, key=_head)[1]
+    message = message_in(sentence[:LONGEST])
+    status = re.search(r"\b[45]\d\d\b\W*(?=\w)", message)
+    for text in (_bare(message), *([_bare(message[status.end() :])] if status else ())):
+        for search in (re.fullmatch, re.match, re.search):
+            found = [
+                (_weight(t), r)
+                for t, literal, p, r in _patterns()
+                if literal in text and _found(search, p, t, text)
+            ]
+            if found:
+                return max(found, key=_head)[1]
     return None
 
 
-def _message_in(text: str) -> str:
-    """The sentence itself, where it comes wrapped in an error body or in a client's rendering of one."""
-    inner = re.search(r"""(['"])message\1:\s*(['"])(.*?)(?<!\\)\2\s*[,}]""", text, re.DOTALL)
-    return inner[3] if inner else text
+_WRAPPED = re.compile(r"""(['"])\s*message\1:\s*(['"])(.*?)(?<!\\)\2\s*[,}]""", re.DOTALL)
+
+
+def message_in(text: str) -> str:
+    """The sentence itself, where it comes wrapped in error bodies or in a client's rendering of one."""
+    message, left = text, 8  # bodies and levels of escaping around it
+    while left:
+        inner, left = _WRAPPED.search(text), left - 1
+        if inner:
+            message = text = inner[3]
+        elif '\\"' in text:
+            text = re.sub(r"\\(.)", lambda m: " " if m[1] in "nrt" else m[1], text)
+        else:
+            break
+    return message
 
 
 def _head(entry: tuple[int, Rule]) -> int:
@@ -311,9 +328,22 @@ def _weight(template: str) -> int:
 
 
 @cache
-def _patterns() -> tuple[tuple[str, re.Pattern[str], Rule], ...]:
-    pairs = [(template, r) for r in rules() for template in r.wordings]
-    return tuple((template, _pattern(template), r) for template, r in pairs)
+def _patterns() -> tuple[tuple[str, str, re.Pattern[str], Rule], ...]:
+    pairs = [(part, r) for r in rules() for template in r.wordings for part in _told(template)]
+    return tuple((template, _literal(template), _pattern(template), r) for template, r in pairs)
+
+
+def _literal(template: str) -> str:
+    """The longest text of a template between its placeholders: quickly looked for, ahead of the pattern."""
+    return max(re.split(r"\{\w+\}", _bare(template)), key=len).strip()
+
+
+def _told(template: str) -> Iterator[str]:
+    """A template, and what people leave of its sentence: without its place, and up to the first full stop."""
+    yield template
+    bare = re.sub(r"^[\w.{}]+: ", "", template)
+    parts = dict.fromkeys((bare, template.partition(". ")[0], bare.partition(". ")[0]))
+    yield from (part for part in parts if part != template and _weight(part) >= 30)
 
 
 def _pattern(template: str) -> re.Pattern[str]:
@@ -321,11 +351,12 @@ def _pattern(template: str) -> re.Pattern[str]:
     kinds = {"i": r"\d+", "j": r"\d+", "n": r"\d+", "path": r"[\w.\-]+", "field": r"\w+"}
     kinds["key"] = "(?:temperature|top_p|top_k)"
     texts = (kinds.get(p, ".*?") if k % 2 else re.escape(p) for k, p in enumerate(parts))
-    return re.compile("".join(texts), re.DOTALL)
+    said = "".join(texts).replace(r"\ .*?\ ", r"\ (?:.*?\ )?")  # nothing may stand between two spaces
+    return re.compile(said, re.DOTALL)
 
 
 def _bare(text: str) -> str:
-    return re.sub(r"\\?[`'\"]", "", text.strip("\n"))
+    return " ".join(re.sub(r"\\?[`'\"]", "", text).split())
 
 
 def locate(sentence: str, messages: list[Any]) -> Places:

@@ -1,4 +1,4 @@
-"""`break rules`: the whole rulebook in lines, one rule in full, and a wrong id."""
+"""`break rules`: the whole rulebook in lines, one rule in full, by id or by its sentence, and a wrong id."""
 
 from __future__ import annotations
 
@@ -76,6 +76,69 @@ def test_every_page_can_be_shown(rule_id: str) -> None:
         assert found[1].rule == rule_id
     elif found is not None:
         assert found[1].verdict in ("accepted", "worse", "refused")
+
+
+SENTENCE = (
+    "messages.3.content.1: unexpected `tool_use_id` found in `tool_result` blocks: toolu_9. Each "
+    "`tool_result` block must have a corresponding `tool_use` block in the previous message."
+)
+BODY = {
+    "type": "error",
+    "error": {"type": "invalid_request_error", "message": SENTENCE},
+    "request_id": "req_1",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SENTENCE,
+        f"API Error: 400 {json.dumps(BODY)}",
+        f"anthropic.BadRequestError: Error code: 400 - {BODY}",
+        f"12:00:00 WARN relay said {json.dumps(json.dumps(BODY))} (attempt 1 of 3)",
+        SENTENCE.replace("`", ""),
+    ],
+)
+def test_a_rule_by_its_sentence(tmp_path: Path, text: str) -> None:
+    """A sentence is enough, bare or as it stands in a log: its rule, its place, and how an index counts."""
+    found = document(tmp_path, "--sentence", text)
+    assert found["rule"] == document(tmp_path, "A2")["rule"]
+    assert found["place"] == "messages.3.content.1"
+    assert found["sentence"].replace("`", "") == SENTENCE.replace("`", "")
+    assert found["example"]["answer"]["verdict"] == "refused"
+    said = run("rules", "--sentence", text, cwd=tmp_path)
+    assert said.returncode == 0
+    assert "It names messages.3.content.1; an index counts the joined turns." in said.stdout
+    assert "A2 orphan-tool-result" in said.stdout
+
+
+def test_a_sentence_in_a_long_log(tmp_path: Path) -> None:
+    """From stdin, thousands of lines before the one that matters."""
+    (tmp_path / "log").write_bytes(
+        b"2026 INFO sent \xff\n" * 3000 + json.dumps(BODY).encode() + b"\nINFO end" * 300
+    )
+    with (tmp_path / "log").open("rb") as log:
+        done = run("rules", "--sentence", "-", "--json", cwd=tmp_path, stdin=log)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["rule"]["id"], found["sentence"]) == (0, "A2", SENTENCE)
+
+
+def test_a_sentence_of_no_rule(tmp_path: Path) -> None:
+    """What no rule says is told as that, with exit status 1, in either form."""
+    done = run("rules", "--sentence", "messages.3: the dog ate it", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[:2] == ["No rule", "no sentence of the rulebook is in it"]
+    done = run("rules", "--sentence", "messages.3: the dog ate it", "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["rule"], found["place"], found["schema"]) == (1, None, "messages.3", 1)
+
+
+@pytest.mark.parametrize("args", [("A1", "--sentence", SENTENCE), ("--sentence", " "), ("--sentence", "-")])
+def test_a_sentence_asked_for_wrongly(tmp_path: Path, args: tuple[str, ...]) -> None:
+    """An id beside it, or nothing at all, is wrong usage."""
+    done = run("rules", *args, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
