@@ -6,6 +6,7 @@ once. Errors are one line on stderr and exit status 2; Ctrl-C is quiet.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,14 @@ from breaks.lab.cli_grade import grade_command
 from breaks.lab.cli_pack import pack_command
 from breaks.lab.cli_record import record_command
 from breaks.lab.cli_rules import rules_command
-from breaks.lab.cli_run import command_for, find
+from breaks.lab.cli_run import Place, command_for, find
 from breaks.lab.cli_serve import serve_command
 from breaks.lab.names import all_breaks, known, unknown
 
 if TYPE_CHECKING:
     from breaks._break import Break
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # a full disk, a terminal that is gone
 EPILOG = """\b
 breaks NAME runs one break: predict, then observe. `breaks NAME --help` lists its options
 (--predict, --rule, --model, --variant, --account, --via, --guard, --plain, --json).
@@ -180,7 +182,13 @@ def next_command(as_json: bool) -> int:
 
 
 @cli.command("report")
-@click.option("--class", "folder", metavar="DIR", help="Sum up a class: one folder or .jsonl file a learner.")
+@click.option(
+    "--class",
+    "folder",
+    type=Place(),
+    metavar="DIR",
+    help="Sum up a class: one folder or .jsonl file a learner.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
 @click.option("--csv", "as_csv", is_flag=True, help="A table with a header line, for an instructor.")
 @click.option("--plain", is_flag=True, help="Plain lines: no colour, no box characters.")
@@ -239,9 +247,7 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _status(args: list[str] | None) -> int:
-    for stream in (sys.stdout, sys.stderr):  # a narrow encoding shows an escape, not a traceback
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    _open_streams()
     try:
         status = int(cli.main(args, standalone_mode=False) or 0)
         sys.stdout.flush()
@@ -252,7 +258,7 @@ def _status(args: list[str] | None) -> int:
             raise
         return 0  # click ends with 1 where the reader went away, and here that means "not as predicted"
     except BrokenPipeError:  # the reader went away, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except click.ClickException as error:
         said = " ".join(line.strip() for line in error.format_message().split("\n"))
@@ -261,7 +267,28 @@ def _status(args: list[str] | None) -> int:
     except Exception as error:
         if os.environ.get("BREAK_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.errno in FULL:
+            _drop_output()
+            screen.complain(f"break: {error.filename or 'the output'} cannot be written: {error.strerror}")
+            return 2
         said = f"{type(error).__name__}: {error}".splitlines()[0]
         screen.complain(f"break: unexpected {said} (BREAK_DEBUG=1 shows where)")
         return 2
     return status
+
+
+def _open_streams() -> None:
+    """Stand something in for a standard stream that is closed: a file that is opened would take its place."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        continue
+    os.close(handle)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):  # a narrow encoding shows an escape, not a traceback
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """What is still held back for stdout goes nowhere, and the end of the program does not stumble on it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

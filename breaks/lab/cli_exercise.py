@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breaks.lab import screen
-from breaks.lab.cli_run import find, one_line
+from breaks.lab.cli_run import Place, find, one_line
 from breaks.lab.names import known
 from breaks.lab.outline import safe
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 EXERCISES = Path("exercises")
 WORDS = {0: "repaired", 1: "not repaired", 2: "undecided"}
-_folder = click.argument("folder", type=click.Path(path_type=Path), default=EXERCISES)
+_folder = click.argument("folder", type=Place(path_type=Path), default=EXERCISES)
 _variant = click.option("--variant", default="", help="A variant of the break; `breaks list` names them.")
 
 
 @click.command("start")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=Place(path_type=Path))
 @click.option(
     "--lang",
     type=click.Choice(["python", "javascript"]),

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breaks.lab import screen
+from breaks.lab.cli_run import Place, one_line
 from breaks.lab.cli_run import find as find_break
-from breaks.lab.cli_run import one_line
 from breaks.lab.names import known
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ interrupt. Exit status: 0 every submission has full marks; 1 some have not;
 2 wrong usage, or something is undecided; 130 interrupted.
 """
 MOST_SEED = 2**53 - 1  # the largest whole number that every reader of JSON keeps
-FILE = click.Path(dir_okay=False)
+FILE = Place(dir_okay=False)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Options:
 @click.option("--gradescope", type=FILE, help="Write Gradescope's results.json (one submission).")
 @click.option("--classroom50", type=FILE, help="Write Classroom 50's result.json (one submission).")
 @click.option("--reporter", type=FILE, help="Write the payload of GitHub Classroom's old reporter.")
-@click.option("--log", default="", metavar="DIR", help="Write what reached the provider in each check.")
+@click.option("--log", type=Place(), metavar="DIR", help="Write what reached the provider in each check.")
 @click.option("--plain", is_flag=True, help="Plain lines: no colour, no progress bar.")
 @click.option("--scheduler", default="", metavar="ADDRESS", help="Grade on a Dask cluster: tcp://HOST:PORT.")
 @click.option("--user", default="", metavar="NAME", help="Run the loops as this user; for root only.")
@@ -154,6 +154,8 @@ def _known_user(name: str) -> None:
 
 def _found(paths: tuple[Path, ...], given: dict[str, Any]) -> list[Submission | Unreadable]:
     command, name = given["command"], given["exercise"]
+    if given["variant"] and not name:
+        raise click.UsageError("--variant goes with --exercise")
     if given["reference"]:
         if paths or command or name:
             raise click.UsageError("--reference grades the kit's own loops, and takes nothing else to grade")

@@ -7,14 +7,14 @@ from contextlib import closing
 
 import click
 
-from breaks.lab.cli_run import find, one_line
+from breaks.lab.cli_run import Place, find, one_line
 from breaks.lab.names import known
 from breaks.lab.outline import safe
 
 
 @click.command("pack")
-@click.argument("kind", type=click.Choice(["gradescope"]))
-@click.argument("out", type=click.Path(dir_okay=False))
+@click.argument("kind", type=click.Choice(["gradescope"]), metavar="KIND")
+@click.argument("out", type=Place(dir_okay=False))
 @click.option("--cmd", "command", default="", metavar="CMD", help="Start each submission with this command.")
 @click.option("--exercise", default="", metavar="NAME", help="Grade the exercise of this break.")
 @click.option("--variant", default="", help="With --exercise: of a variant of the break.")
@@ -32,6 +32,8 @@ def pack_command(
     options += [word for name in only for word in ("--only", name)]
     if exercise and command:
         raise click.UsageError("--exercise is a step in Python, and --cmd starts another program")
+    if variant and not exercise:
+        raise click.UsageError("--variant goes with --exercise")
     if exercise:
         known([exercise])
         find(exercise, variant)

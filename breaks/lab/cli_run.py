@@ -171,6 +171,16 @@ def _play(brk: Break, options: Options) -> Observation:
         raise one_line(str(error)) from None
 
 
+class Place(click.Path):
+    """A file or folder that is named; the empty name of a variable that is not set is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty name, and take any other as click does."""
+        if value == "":
+            self.fail("no name is given.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class OneLine(click.ClickException):
     """An error that ends the program with one line and exit status 2."""
 

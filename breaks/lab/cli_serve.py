@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breaks.lab import screen
-from breaks.lab.cli_run import one_line
+from breaks.lab.cli_run import Place, one_line
 from breaks.lab.grading.contract import API_KEY, BASE_URL, NO_KEY
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ Exit status: 0 stopped by Ctrl-C or SIGTERM; 2 could not start, or a request fai
 
 @click.command("serve", epilog=EPILOG)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen here; else on a free port.")
-@click.option("--log", type=click.Path(path_type=Path), help="Add each exchange to this file, one a line.")
+@click.option("--log", type=Place(path_type=Path), help="Add each exchange to this file, one a line.")
 @click.option(
     "--strict-model",
     is_flag=True,

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,10 +54,11 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def complain(text: str) -> None:
-    """Print one line on stderr; whatever is in it steers no terminal."""
+    """Print one line on stderr, if that can be written to; whatever is in it steers no terminal."""
     from breaks.lab.outline import safe
 
-    click.echo(safe(text), err=True)
+    with suppress(OSError):  # nothing stops because a remark could not be made
+        click.echo(safe(text), err=True)
 
 
 def read_line(prompt: str, err: bool = False) -> str:

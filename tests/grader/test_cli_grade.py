@@ -159,6 +159,9 @@ def test_one_submission_in_every_form(folder: Path) -> None:
         (["class", "--log", "class/ada.py"], "class/ada.py: "),
         (["class", "--log", "l", "--scheduler", "tcp://127.0.0.1:1"], "--log writes on this machine"),
         (["class", "--user", "no such user"], "--user"),
+        (["class", "--csv", ""], "'--csv': no name is given"),
+        (["class", "--log", ""], "'--log': no name is given"),
+        (["class", "--variant", "dropped"], "--variant goes with --exercise"),
     ],
 )
 def test_wrong_usage_is_one_line_before_any_work(args: list[str], said: str, folder: Path) -> None:

@@ -104,14 +104,13 @@ def test_from_the_command_line(cluster: Any, tmp_path: Path) -> None:
     assert (status, [result["submission"] for result in lines(out)]) == (1, ["a", "b"]), err
 
 
-def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address where nobody answers is said in one line, soon, and no export is touched."""
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "none://a:1", "tls://127.0.0.1:9"])
+def test_no_scheduler_is_one_line(address: str, tmp_path: Path) -> None:
+    """An address that is none, or where nobody answers, is said in one line, and no export is touched."""
     (tmp_path / "a.py").write_text(MUTE)
-    status, out, err = run(
-        "grade", "a.py", "--csv", "c.csv", "--scheduler", "tcp://127.0.0.1:9", cwd=tmp_path
-    )
+    status, out, err = run("grade", "a.py", "--csv", "c.csv", "--scheduler", address, cwd=tmp_path)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "no scheduler at tcp://127.0.0.1:9" in err
+    assert f"no scheduler at {address}" in err
     assert [path.name for path in tmp_path.iterdir()] == ["a.py"]
 
 

@@ -146,6 +146,8 @@ def test_an_end_from_outside_leaves_results(autograder: Path) -> None:
         (["gradescope", "out.zip", "--exercise", "split-results", "--variant", "x"], "no variant"),
         (["gradescope", "out.zip", "--cmd", "a\nb"], "line break"),
         (["moodle", "out.zip"], "moodle"),
+        (["gradescope", "out.zip", "--variant", "dropped"], "--variant goes with --exercise"),
+        (["gradescope", ""], "no name is given"),
     ],
 )
 def test_what_cannot_be_packed_is_one_line(args: list[str], said: str, tmp_path: Path) -> None:

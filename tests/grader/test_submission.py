@@ -154,6 +154,7 @@ def test_a_command_for_folders(tmp_path):
 def test_a_command_that_cannot_be_started(tmp_path, command):
     """An empty command and an open quote are refused before anything is read."""
     assert refused(find([tmp_path], command))
+    assert passed_over([tmp_path], command) == []
 
 
 def test_what_leads_out_is_refused(tmp_path):

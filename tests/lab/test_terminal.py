@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -19,6 +20,35 @@ def test_closed_stdin_does_not_hang(tmp_path: Path) -> None:
         ["sh", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("cut-signature --predict fine >&-", 1, ""),
+        ("cut-signature --predict fine <&- >&- 2>&-", 1, ""),
+        ("check - <&- >&-", 2, "break: -: standard input is closed\n"),
+        ("nosuch 2>&-", 2, ""),
+        ("nosuch 2>/dev/full", 2, ""),
+        ("list >/dev/full", 2, "break: the output cannot be written: No space left on device\n"),
+        ("rules --json >/dev/full 2>/dev/full", 2, ""),
+    ],
+)
+def test_a_stream_that_is_closed_or_full(command: str, status: int, said: str, tmp_path: Path) -> None:
+    """The exit status keeps its meaning where nobody listens; an output that is lost is one line and 2."""
+    if "/dev/full" in command and not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    shell = ["sh", "-c", f"{sys.executable} -m breaks {command}"]
+    done = subprocess.run(shell, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", said)
+
+
+def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
+    """What is kept of a run goes where it belongs, and nothing else is written there."""
+    command = f"{sys.executable} -m breaks cut-signature <&- >&- 2>&-"
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment(), timeout=60, check=True)
+    (line,) = (tmp_path / ".break" / "attempts.jsonl").read_text().splitlines()
+    assert json.loads(line)["name"] == "cut-signature"
 
 
 def test_narrow_encoding_does_not_crash(tmp_path: Path) -> None:

@@ -50,10 +50,15 @@ def _connect(address: str) -> Any:
         from distributed import Client
     except ImportError:
         raise ClusterError("--scheduler needs the extra dask: pip install 'break-the-loop[dask]'") from None
+    made: Any = Client  # the package says that it is typed, and most of it is not
+    client = made.__new__(made)
     try:
-        client: Any = Client  # the package says that it is typed, and most of it is not
-        return client(address, timeout=CONNECT, set_as_default=False)
-    except (OSError, ValueError, RuntimeError) as error:
+        client.__init__(address, timeout=CONNECT, set_as_default=False)
+        return client
+    except BaseException as error:  # an address of no known form, a scheme that is not set up, nobody there
+        client.status = "closed"  # or what is half made would be closed at the end, with a traceback
+        if not isinstance(error, Exception):
+            raise
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ClusterError(f"no scheduler at {address}: {said}") from None
 

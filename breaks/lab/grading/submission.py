@@ -113,7 +113,7 @@ def _places(path: Path, command: str) -> list[Path]:
 def passed_over(paths: Iterable[Path], command: str = "") -> list[Path]:
     """What is no submission in a folder of them, hidden files and caches aside."""
     found: list[Path] = []
-    for path in paths:
+    for path in () if _command_fault(command) else paths:
         try:
             if path.is_dir() and not _is_one(path, command):
                 found += [each for each in _inside_of(path) if not _taken(each, command)]
