@@ -200,9 +200,12 @@ def _units(messages: list[Message], model: str) -> list[list[int]]:
             if not turn.answers:  # an instruction in the list stays, and so does the question before it
                 question = n if turn.role == "user" else None
         elif after is not None and after.answers:
-            held += [] if {n, n + 1} & stay else turn.at + after.at
             # With thinking switched on by hand, the running loop of calls has to open with thinking.
-            if held and (n < asked or not thinks or any(t.thinks for t in turns[n + 2 : n + 3])):
+            if {n, n + 1} & stay:  # what was held in front of a pair without it has to stay as well
+                held, thinks = [], thinks and n < asked
+                continue
+            held += turn.at + after.at
+            if n < asked or not thinks or any(t.thinks for t in turns[n + 2 : n + 3]):
                 found.append(held)
                 held = []
         elif question is not None and n not in stay:
