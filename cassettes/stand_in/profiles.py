@@ -134,8 +134,8 @@ def _older() -> tuple[Profile, ...]:
         replace(both, id="claude-opus-4-6", family="opus", version=(4, 6), efforts=MAX_EFFORTS),
         replace(both, id="claude-sonnet-4-6", family="sonnet", version=(4, 6), efforts=MAX_EFFORTS),
         _dated(manual, "opus", "20251101", OLD_EFFORTS),
-        _dated(manual, "sonnet", "20250929", EFFORTS),
-        _dated(manual, "haiku", "20251001", EFFORTS),
+        _dated(manual, "sonnet", "20250929", ()),
+        _dated(manual, "haiku", "20251001", ()),
     )
 
 
@@ -152,6 +152,7 @@ def _retired() -> tuple[Profile, ...]:
         frozenset({"enabled", "disabled"}),
         prefill=True,
         sampling=True,
+        efforts=(),
         served=False,
         context=200_000,
     )
@@ -160,7 +161,7 @@ def _retired() -> tuple[Profile, ...]:
         ("opus", (4, 1), 32_000, "2026-08-04"),
         ("opus", (4, 0), 32_000, ""),
         ("sonnet", (4, 0), 64_000, ""),
-        ("sonnet", (3, 7), 128_000, "2026-02-18"),
+        ("sonnet", (3, 7), 64_000, "2026-02-18"),
         ("sonnet", (3, 5), 8_192, "2025-10-27"),
         ("haiku", (3, 5), 8_192, "2026-02-18"),
         ("opus", (3, 0), 4_096, "2026-01-04"),

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cassettes.stand_in import keys
+from cassettes.stand_in.draft import is_schema
 from cassettes.stand_in.keys import BINDING_BETA, Keys
 from cassettes.stand_in.schema_blocks import (
     Problem,
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from cassettes.stand_in.view import View
 
 TOOL_NAME = "^[a-zA-Z0-9_-]{1,128}$"
-_TOOL_NAME = re.compile(TOOL_NAME[1:-1])
+LONGER_SINCE = "2025-07-08"  # the day after the last sighting of a limit of 64 on names, before 128
+_TOOL_NAME = re.compile("[a-zA-Z0-9_-]+")
 
 # In this order one fault is told before another, measured pair by pair on claude-sonnet-5, 2026-08-31.
 SLOTS = {
@@ -80,7 +82,7 @@ def problems(view: View) -> Iterator[Problem]:
             yield Problem("missing", name, (SLOTS[name],))
     yield from _model(view.body)
     yield from _choice(view.body)
-    yield from _tools(view.body)
+    yield from _tools(view)
     yield from _messages(view)
     yield from _system(view.body)
     yield from _thinking(view)
@@ -148,32 +150,46 @@ def _system(body: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem("shape", f"system.{n}", (slot, n))
 
 
-def _tools(body: Mapping[str, Any]) -> Iterator[Problem]:
-    tools, slot = body.get("tools"), SLOTS["tools"]
-    if "tools" in body and not isinstance(tools, list):
+def _tools(view: View) -> Iterator[Problem]:
+    tools, slot = view.body.get("tools"), SLOTS["tools"]
+    longest = 64 if view.day < LONGER_SINCE else 128
+    if "tools" in view.body and not isinstance(tools, list):
         yield Problem("array", "tools", (slot,))
     for n, tool in enumerate(tools if isinstance(tools, list) else ()):
         if isinstance(tool, dict) and tool.get("type") in (None, "custom"):
-            yield from _custom_tool(tool, f"tools.{n}.custom.", (slot, n))
+            yield from _custom_tool(tool, f"tools.{n}.custom.", (slot, n), longest)
         elif not isinstance(tool, dict):
             yield Problem("object", f"tools.{n}", (slot, n))
+    names = [tool["name"] for tool in view.tools if isinstance(tool.get("name"), str)]
+    if len(set(names)) < len(names):
+        yield Problem("tool names", "tools", (slot, len(view.tools)))
 
 
-def _custom_tool(tool: dict[str, Any], path: str, order: tuple[int, ...]) -> Iterator[Problem]:
+def _custom_tool(tool: dict[str, Any], path: str, order: tuple[int, ...], longest: int) -> Iterator[Problem]:
     yield from missing(tool, keys.CUSTOM_TOOL, path, order)
     name, schema = tool.get("name"), tool.get("input_schema")
     if "name" in tool and not isinstance(name, str):
         yield Problem("string", path + "name", (*order, 0))
     elif name == "":
         yield Problem("name", path + "name", (*order, 0))
+    elif isinstance(name, str) and len(name) > longest:
+        yield Problem("too long", path + "name", (*order, 0), None, {"n": longest})
     elif isinstance(name, str) and not _TOOL_NAME.fullmatch(name):
         yield Problem("tool name", path + "name", (*order, 0))
-    if "input_schema" in tool and not isinstance(schema, dict):
-        yield Problem("object", path + "input_schema", (*order, 1))
-    elif isinstance(schema, dict) and "type" not in schema:
-        yield Problem("missing", path + "input_schema.type", (*order, 1))
+    yield from _input_schema(schema, path + "input_schema", (*order, 1)) if "input_schema" in tool else ()
     yield from cache_mark(tool.get("cache_control"), path, (*order, 50))
     yield from extras(tool, keys.CUSTOM_TOOL, path, order)
+
+
+def _input_schema(schema: Any, path: str, order: tuple[int, ...]) -> Iterator[Problem]:
+    if not isinstance(schema, dict):
+        yield Problem("object", path, order)
+    elif "type" not in schema:
+        yield Problem("missing", f"{path}.type", order)
+    elif not is_schema(schema):
+        yield Problem("no schema", path, order)
+    elif not schema.keys().isdisjoint(("oneOf", "allOf", "anyOf")):
+        yield Problem("choice of schemas", path, order)
 
 
 def _choice(body: Mapping[str, Any]) -> Iterator[Problem]:
@@ -231,6 +247,10 @@ def _single(view: View) -> Iterator[Problem]:
     for n, text in enumerate(body["stop_sequences"] if isinstance(body.get("stop_sequences"), list) else ()):
         if not isinstance(text, str):
             yield Problem("string", f"stop_sequences.{n}", (SLOTS["stop_sequences"], n))
+        elif not text.strip():
+            yield Problem(
+                "blank stop" if text else "empty stop", "stop_sequences", (SLOTS["stop_sequences"], n)
+            )
     limit = body.get("max_tokens")
     if "max_tokens" in body and (not isinstance(limit, int) or isinstance(limit, bool)):
         yield Problem("integer", "max_tokens", (SLOTS["max_tokens"],))

@@ -28,7 +28,16 @@ IDS = {
     "server_tool_use": ("id", _SERVER_ID),
 }
 SOURCES = {"image": ("base64", "url"), "document": ("base64", "content", "text", "url")}
+MEDIA = {
+    "image": "'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
+    "document": "'application/pdf'",
+}
+# How the data of a picture begins, in base64.
+BEGINNINGS = {"iVBORw0KGg": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 IMAGE_LIMIT = 10 * 1024 * 1024
+OLD_IMAGE_LIMIT = 5 * 1024 * 1024
+LARGER_SINCE = "2026-07-28"  # the first sighting of the new limit; the last of the old one is of 2026-05-12
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,7 @@ def is_plain(block: Any) -> bool:
     kind, size = block.get("type"), len(block)
     if kind == "tool_use":
         named = size == 4 and _is_id(block.get("id")) and isinstance(block.get("input"), dict)
-        return named and isinstance(block.get("name"), str) and block["name"] != ""
+        return named and isinstance(block.get("name"), str) and 0 < len(block["name"]) <= LONGEST_NAME
     if kind == "tool_result":
         return size == 3 and _is_id(block.get("tool_use_id")) and isinstance(block.get("content"), str)
     if kind == "text":
@@ -140,6 +149,8 @@ def _call(block: dict[str, Any], path: str, order: tuple[int, ...], at: Place) -
         yield Problem("string", path + "name", (*order, 2), at)
     elif name == "":
         yield Problem("name", path + "name", (*order, 2), at)
+    elif isinstance(name, str) and len(name) > LONGEST_NAME:
+        yield Problem("too long", path + "name", (*order, 2), at, {"n": LONGEST_NAME})
     if "input" in block and not isinstance(block["input"], dict):
         yield Problem("input", path + "input", (*order, 3), at)
 
@@ -155,6 +166,15 @@ def _result(
         yield Problem("result", path + "content", (*order, 2), at)
     if block.get("is_error") is not None and not isinstance(block["is_error"], bool):
         yield Problem("bool", path + "is_error", (*order, 3), at)
+    if block.get("is_error") is True:
+        if not content:
+            yield Problem("error empty", path[:-1], (*order, 90), at)
+        elif isinstance(content, list) and any(_kind(inner) != "text" for inner in content):
+            yield Problem("error not text", path[:-1], (*order, 90), at)
+
+
+def _kind(block: Any) -> Any:
+    return block.get("type") if isinstance(block, dict) else None
 
 
 def _source(
@@ -170,9 +190,24 @@ def _source(
     data = source.get("data")
     if source.get("type") not in taken:
         yield Problem("tag", path + "source", order, at, tags(source.get("type"), taken))
-    elif block["type"] == "image" and isinstance(data, str) and len(data) > IMAGE_LIMIT:
-        words = {"n": len(data), "limit": IMAGE_LIMIT}
-        yield Problem("image size", f"{path}source.base64.data", order, at, words)
+    elif source.get("type") == "base64" and isinstance(data, str):
+        yield from _data(view, block["type"], source, data, (f"{path}source.base64", order, at))
+
+
+def _data(
+    view: View, kind: str, source: Mapping[str, Any], data: str, where: tuple[str, tuple[int, ...], Place]
+) -> Iterator[Problem]:
+    """What is wrong with data that stands in the list itself, as far as its size and beginning tell."""
+    (path, order, at), said = where, source.get("media_type")
+    if isinstance(said, str) and f"'{said}'" not in MEDIA[kind]:
+        yield Problem(kind, f"{path}.media_type", order, at)
+        return
+    limit = OLD_IMAGE_LIMIT if view.day < LARGER_SINCE else IMAGE_LIMIT
+    if kind == "image" and len(data) > limit:
+        yield Problem("image size", path, order, at, {"n": len(data)})
+    found = next((media for start, media in BEGINNINGS.items() if data.startswith(start)), said)
+    if kind == "image" and isinstance(said, str) and found != said:
+        yield Problem("media", path, order, at, {"said": said, "found": found})
 
 
 def cache_mark(mark: Any, path: str, order: tuple[int, ...], at: Place | None = None) -> Iterator[Problem]:

@@ -207,6 +207,16 @@ class View:
                 found.setdefault(kind, []).extend(some)
         return found
 
+    @cached_property
+    def marked(self) -> list[Placed]:
+        """The blocks with a cache mark of their own, in no order."""
+        return [
+            placed
+            for blocks in self.kinds.values()
+            for placed in blocks
+            if "cache_control" in placed.block and placed.block["cache_control"] is not None
+        ]
+
     def role_at(self, placed: Placed) -> str:
         """The role of the turn that a block stands in."""
         return self.turns[placed.joined[0]].role

@@ -62,9 +62,7 @@ def test_a_pattern_that_goes_back_without_end_is_not_run(pattern: str) -> None:
     _answered(_asking(pattern, "a-" * 95))
 
 
-@pytest.mark.parametrize(
-    "pattern", [*EVIL, OPEN, "(", "[z-a]", "a" * 500, {"a": 1}, None, 7], ids=lambda p: str(p)[:20]
-)
+@pytest.mark.parametrize("pattern", [*EVIL, OPEN, "(", "[z-a]", "a" * 500], ids=lambda p: str(p)[:20])
 def test_a_pattern_that_is_not_run_asks_for_nothing(pattern: Any) -> None:
     """The value is taken as if the definition had no pattern, whether the pattern is broken or too costly."""
     assert [call["input"] for call in calls(post(_asking(pattern))["content"])] == [{"loan_id": LONG}]

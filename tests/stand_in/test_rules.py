@@ -155,8 +155,47 @@ def test_identify(rule: str, sentence: str) -> None:
         assert found.id == rule
 
 
+SAID = "messages.2.content.0.tool_use.input: Field required"
+TWICE = json.dumps({"error": {"message": json.dumps({"message": SAID})}})
+
+
 @pytest.mark.parametrize(
-    "sentence", ["Overloaded", "invalid x-api-key", "", "prompt is too long: 5 tokens > 4 maximum"]
+    "text",
+    [
+        f"API Error: 400 {SAID}",
+        f"2026-10-06 12:00:00 ERROR request failed with status 400: {SAID}",
+        f'API Error: 400 {{"type":"error","error":{{"type":"x","message":"{SAID}"}},"request_id":"req_1"}}',
+        '  ⎿ API Error: 400 {"error":{"type":"x","\n  message":"' + SAID.replace(" ", " \n  ") + '"}}',
+        TWICE,
+        json.dumps({"log": f"upstream said {TWICE}"}),
+        "BadRequestError: Error code: 400 - " + str({"error": {"message": SAID}}),
+    ],
+)  # fmt: skip
+def test_identify_reads_what_people_paste(text: str) -> None:
+    """A short sentence is found behind a status, in a log line, broken over lines, and escaped twice."""
+    found = identify(text)
+    assert found is not None
+    assert found.id == "D1"
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("D16", "all content must be type text if is_error is true"),
+        ("E15", "failed: `temperature` may only be set to 1 when thinking is enabled or in adaptive mode"),
+        ("A1", "tool_use ids were found without tool_result blocks immediately after: toolu_1."),
+        ("D12", "Unexpected value(s) `` for the `anthropic-beta` header"),
+    ],
+)
+def test_identify_reads_what_people_leave_of_a_sentence(rule: str, text: str) -> None:
+    """A sentence is found without its place, and without what follows its first full stop."""
+    found = identify(text)
+    assert found is not None
+    assert found.id == rule
+
+
+@pytest.mark.parametrize(
+    "sentence", ["", "Something went wrong", "messages.3: no", "Connection error.", "400"]
 )
 def test_identify_leaves_others_alone(sentence: str) -> None:
     """A sentence that is about no rule is recognised as none."""
@@ -175,14 +214,16 @@ def test_every_wording_leads_to_its_rule() -> None:
         "key": "top_k",
     }
     for rule in rules():
-        for template in (*rule.wire, *rule.older):
+        for template in rule.wordings:
             sentence = template
             for name, value in words.items():
                 sentence = sentence.replace(f"{{{name}}}", str(value))
             found = identify(sentence)
             assert found is not None, sentence
-            twins = {template for template in (*found.wire, *found.older)}
-            assert found is rule or template in twins or "Extra inputs" in template, (rule.id, found.id)
+            assert found is rule or template in found.wordings or "Extra inputs" in template, (
+                rule.id,
+                found.id,
+            )
 
 
 def test_foreign_lists_are_not_judged_by_signature() -> None:

@@ -4,10 +4,12 @@ Importing this package enters all of them into the rulebook.
 """
 
 from cassettes.stand_in.rules import (
+    cache,
     compaction,
     emptiness,
     envelope,
     headers,
+    media,
     openai_style,
     pairing,
     parameters,
@@ -15,14 +17,17 @@ from cassettes.stand_in.rules import (
     server_tools,
     shape,
     thinking,
+    tools,
     versions,
 )
 
 __all__ = [
+    "cache",
     "compaction",
     "emptiness",
     "envelope",
     "headers",
+    "media",
     "openai_style",
     "pairing",
     "parameters",
@@ -30,5 +35,6 @@ __all__ = [
     "server_tools",
     "shape",
     "thinking",
+    "tools",
     "versions",
 ]

@@ -57,3 +57,6 @@ MEASURED = Source(
 )
 # Since some day between the two, values of a wrong type are told of in the words of JSON instead of Python's.
 JSON_WORDS = "2026-05"
+# The links inside sentences moved twice; the days are first sightings.
+CLAUDE_DOCS = "2025-09-25"  # docs.claude.com instead of docs.anthropic.com
+PLATFORM_DOCS = "2026-08-09"  # platform.claude.com

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cassettes.stand_in.rulebook import Hit, Source, rule, states
-from cassettes.stand_in.rules._sources import docs
+from cassettes.stand_in.rulebook import Hit, Past, Source, rule, states
+from cassettes.stand_in.rules._sources import docs, issue
 from cassettes.stand_in.view import View
 
 _LEAST = 50_000
@@ -38,8 +38,7 @@ _SDK = Source(
 )
 def compaction(view: View) -> Iterator[Hit]:
     """A compaction block without its strategy, or a trigger that is too low."""
-    edits = view.option("context_management", "edits")
-    listed = [edit if isinstance(edit, dict) else {} for edit in edits] if isinstance(edits, list) else []
+    listed = _edits(view)
     kinds = [str(edit.get("type")) for edit in listed]
     if any(view.blocks("compaction")) and "compact_20260112" not in kinds and "compaction" not in view.body:
         yield Hit(form=0)
@@ -48,9 +47,36 @@ def compaction(view: View) -> Iterator[Hit]:
             yield Hit(form=1, words={"n": n})
 
 
+def _edits(view: View) -> list[dict[str, Any]]:
+    edits = view.option("context_management", "edits")
+    return [edit if isinstance(edit, dict) else {} for edit in edits] if isinstance(edits, list) else []
+
+
 def _low(trigger: Any) -> bool:
     value = trigger.get("value") if isinstance(trigger, dict) else None
     return isinstance(value, int) and value < _LEAST
+
+
+@rule(
+    id="E21",
+    slug="clear-thinking-without-thinking",
+    wire=("`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive",),
+    past=(Past("2026-02-05", "`clear_thinking_20251015` strategy requires `thinking` to be enabled"),),
+    statement="Thinking is cleared from a list only by a model that thinks.",
+    confidence="high",
+    sources=(
+        issue("anthropics/claude-code", 11971, "2025-11-19", "before there was adaptive thinking"),
+        issue("router-for-me/CLIProxyAPI", 4957, "2026-08-14"),
+        docs("build-with-claude/context-editing"),
+    ),
+    applies="models with context editing",
+    stage=5,
+)
+def clear_thinking(view: View) -> Iterator[Hit]:
+    """Thinking that is to be cleared while it is off."""
+    kinds = [str(edit.get("type")) for edit in _edits(view)]
+    if "clear_thinking_20251015" in kinds and view.thinking in (None, "disabled"):
+        yield Hit(was=0)
 
 
 states(

@@ -67,10 +67,17 @@ _MOST = 100_000
         MEASURED,
         issue("anthropics/claude-code", 2196, "2025"),
         issue("anthropics/claude-code", 6774, "2025"),
+        issue("NousResearch/hermes-agent", 3149, "2026-03-26", "the new sentence"),
+        issue("writingmate/chatlabs", 35, "2024-03-20", "the old sentence without a place"),
         Source("https://github.com/Mirascope/mirascope", "2026-01-30", "recorded, claude-haiku-4-5"),
     ),
+    older=(
+        "messages: all messages must have non-empty content except for the optional final assistant message",
+    ),
     applies="old sentence: models before the 5 family; new sentence: Sonnet 5 and Opus 5 (measured), later "
-    "models (inferred). Whether the change is by date or by model is not known.",
+    "models (inferred). Whether the change is by date or by model is not known: a report of 2026-03-26 has "
+    "the new sentence and does not name its model, one of 2026-05-27 the old one. In 2024-03 the old one "
+    "named no place.",
     stage=7,
     place_note="the first empty message of the turn",
 )
@@ -94,13 +101,17 @@ def _all_empty(view: View, turn: Turn) -> bool:
     slug="text-block-empty",
     wire=(
         "messages: text content blocks must be non-empty",
-        "messages.{i}.content.{j}.text.cache_control: cache_control cannot be set for empty text blocks",
+        "messages.{i}.content.{j}.text: cache_control cannot be set for empty text blocks",
+        "system: text content blocks must be non-empty",
     ),
-    statement="A text block holds text; the text inside a tool result may be empty.",
+    statement="A text block holds text; the text inside a tool result may be empty, and so may the system "
+    "prompt as a whole.",
     confidence="high",
     sources=(
         issue("anthropics/claude-code", 59812, "2026-05"),
         issue("anthropics/anthropic-sdk-python", 461, "2024-05-31"),
+        issue("anthropics/claude-code", 62379, "2026-05-26", "with a cache mark"),
+        issue("dimagi/open-chat-studio", 1969, "2025-07-30", "in the system prompt"),
     ),
     applies="all models; the sentence names no place",
     stage=7,
@@ -111,6 +122,9 @@ def empty_text(view: View) -> Iterator[Hit]:
         if placed.block.get("text") == "" and _written(view, placed):
             marked = placed.block.get("cache_control") is not None
             yield Hit(joined=placed.joined, sent=placed.sent, form=int(marked))
+    system = view.body.get("system")
+    if isinstance(system, list) and any(block.get("text") == "" for block in system):
+        yield Hit(form=2, order=(len(view.turns), 0))
 
 
 def _written(view: View, placed: Placed) -> bool:

@@ -56,6 +56,11 @@ states(
         Source("https://github.com/pydantic/pydantic-ai", "2026-01-05", "recorded"),
     ),
     applies="status 429",
+    older=(
+        "This request would exceed your organization's rate limit of {n} input tokens per minute",
+        "This request would exceed the rate limit for your organization",
+        "Number of requests has exceeded your per-minute rate limit",
+    ),
     stage=12,
     status=429,
     type="rate_limit_error",
@@ -68,6 +73,7 @@ states(
     confidence="high",
     sources=(ERRORS, Source("https://github.com/DataDog/dd-trace-py", "2024-06-04", "recorded")),
     applies="status 529 and 500",
+    older=("Overloaded", "Internal server error"),
     stage=12,
     status=529,
     type="overloaded_error",
@@ -75,13 +81,41 @@ states(
 states(
     id="F6",
     slug="prompt-too-long",
-    statement="A prompt beyond the model's context is refused with `prompt is too long: {n} tokens > {limit} "
-    "maximum`. Not judged: tokens are counted only roughly here, so near the limit no answer would be sure.",
+    statement="A prompt beyond the model's context is refused, and so is one whose `max_tokens` do not fit "
+    "behind it. Not judged: tokens are counted only roughly here, so near the limit no answer would be sure.",
     confidence="high",
+    older=(
+        "prompt is too long: {n} tokens > {limit} maximum",
+        "input length and `max_tokens` exceed context limit: {n} + {limit} > {most}, decrease input length "
+        "or `max_tokens` and try again",
+    ),
     sources=(
+        issue("continuedev/continue", 6080, "2025-06-11", "the second sentence"),
         Source("https://github.com/crmne/ruby_llm", "2026-08-19", "recorded, claude-haiku-4-5"),
         issue("anthropics/claude-code", 7866),
     ),
     applies="limit 200,000 or 1,000,000 tokens, by model",
+    stage=12,
+)
+states(
+    id="F7",
+    slug="account",
+    statement="What the account may do, what it has paid for, and how it was signed in is answered with "
+    "400, 401 or 403 too. Not judged: nothing in a list brings it about.",
+    confidence="high",
+    older=(
+        "Your credit balance is too low to access the {name} API. Please go to Plans & Billing to upgrade "
+        "or purchase credits.",
+        "The long context beta is not yet available for this subscription.",
+        "This authentication style is incompatible with the long context beta header.",
+        "invalid x-api-key",
+        "x-api-key header is required",
+    ),
+    sources=(
+        ERRORS,
+        issue("anthropics/claude-code", 27944, "2026-02-23", "the long context"),
+        issue("anthropics/claude-code", 24493, "2026-02-09", "how it was signed in"),
+    ),
+    applies="status 400, 401, 403",
     stage=12,
 )

@@ -1,4 +1,4 @@
-"""Parameters against the model: thinking, effort, sampling, tool choice, output limits, cache marks.
+"""Parameters against the model: thinking, effort, sampling, tool choice, output limits, stop sequences.
 
 Not here: the shape of the parameters (shape.py).
 """
@@ -8,11 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cassettes.stand_in.rulebook import Hit, Source, rule
-from cassettes.stand_in.rules._sources import FIVE_SETTINGS, HAIKU_55, MEASURED, SKILL, docs, issue
+from cassettes.stand_in.rulebook import Hit, Past, Source, rule
+from cassettes.stand_in.rules._sources import (
+    CLAUDE_DOCS,
+    FIVE_SETTINGS,
+    HAIKU_55,
+    MEASURED,
+    PLATFORM_DOCS,
+    SKILL,
+    docs,
+    issue,
+)
+from cassettes.stand_in.rules.shape import hits, shape
 from cassettes.stand_in.view import View
 
 _GUIDE = "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+_EXTENDED = "en/build-with-claude/extended-thinking"
+_CONSIDER = "build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking"
+_CONSULT = "Please consult our documentation at"
+_ONLY_ONE = "`temperature` may only be set to 1 when thinking is enabled"
+_ADAPTIVE = "2026-02-05"  # adaptive thinking came with Claude Opus 4.6
 _CLAUDE_CODE = Source("https://code.claude.com/docs/en/errors", "2026-11")
 _DISABLED_ON_SONNET = (
     'To turn thinking off on this model, send "thinking": {"type": "between_tools"} instead of {"type": '
@@ -146,29 +161,59 @@ def forced_choice(view: View) -> Iterator[Hit]:
     id="E15",
     slug="thinking-and-sampling",
     wire=(
-        "`temperature` may only be set to 1 when thinking is enabled",
+        f"{_ONLY_ONE} or in adaptive mode. {_CONSULT} https://platform.claude.com/docs/{_EXTENDED}",
         "top_p must be greater than or equal to 0.95 or unset when thinking is enabled or in adaptive mode",
         "`{key}` is deprecated for this model.",
+        "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+        f"`top_k` must be unset when thinking is enabled. {_CONSULT} https://docs.claude.com/en/docs/{_CONSIDER}",
     ),
-    older=("`{key}` is not supported for this model.",),
+    past=(
+        Past(CLAUDE_DOCS, f"{_ONLY_ONE}. {_CONSULT} https://docs.anthropic.com/en/docs/{_CONSIDER}"),
+        Past(_ADAPTIVE, f"{_ONLY_ONE}. {_CONSULT} https://docs.claude.com/en/docs/{_CONSIDER}"),
+        Past(
+            PLATFORM_DOCS,
+            f"{_ONLY_ONE} or in adaptive mode. {_CONSULT} https://docs.claude.com/en/docs/{_CONSIDER}",
+        ),
+    ),
+    older=("`{key}` is not supported for this model.", "`top_p` must be unset when thinking is enabled."),
     statement="Sampling parameters keep their defaults while the model thinks, and from Claude 4.7 on "
-    "always.",
-    confidence="medium",
-    sources=(docs("build-with-claude/extended-thinking"), FIVE_SETTINGS),
-    applies="first two: models before 4.7 with thinking on; third (its wording is medium): 4.7 and later",
+    "always. From Claude 4.1 on not both temperature and top_p are given.",
+    confidence="high",
+    sources=(
+        docs("build-with-claude/extended-thinking"),
+        FIVE_SETTINGS,
+        issue("MartialBE/one-hub", 529, "2025-03-05", "the first sentence, of that time"),
+        issue("dotCipher/opencode-claude-bridge", 1, "2026-03-23", "Sonnet 4.6, adaptive"),
+        issue("mnfst/modelparams.dev", 214, "2026-08-09", "Opus 4.8, the first sentence of today"),
+        issue("sipeed/picoclaw", 2939, "2026-05-25", "Opus 4.7, the third sentence"),
+        issue("BerriAI/litellm", 15097, "2025-10-01", "both, Sonnet 4.5"),
+        issue("anomalyco/opencode", 28930, "2026-05-23", "both, Sonnet 4.6"),
+        issue("quarkiverse/quarkus-langchain4j", 1812, "2025-09-25", "top_k"),
+        Source(
+            "https://github.com/open-telemetry/opentelemetry-python-contrib",
+            "2026-03-03",
+            "recorded, both accepted on Sonnet 4",
+        ),
+    ),
+    applies="first, second and fifth: models before the 5 family with thinking on (the fifth with manual "
+    "thinking, its link may have moved since); third: 4.7 and later; fourth: 4.1 to 4.6",
     stage=5,
 )
 def sampling(view: View) -> Iterator[Hit]:
-    """A sampling parameter away from its default."""
+    """A sampling parameter away from its default, or two that do not go together."""
     temperature, top_p = view.body.get("temperature"), view.body.get("top_p")
-    if not view.known.sampling:
+    thinks = view.thinking in ("enabled", "adaptive") and view.known.version < (5, 0)
+    if thinks and temperature is not None and temperature != 1:
+        yield Hit(form=0, was=sum(view.day >= day for day in (CLAUDE_DOCS, _ADAPTIVE)))
+    elif not view.known.sampling:
         changed = [key for key in ("temperature", "top_p", "top_k") if _changed(key, view.body.get(key))]
         yield from (Hit(form=2, words={"key": key}) for key in changed[:1])
-    elif view.thinking in ("enabled", "adaptive"):
-        if temperature is not None and temperature != 1:
-            yield Hit(form=0)
-        elif _number(top_p) and top_p is not None and top_p < 0.95:
-            yield Hit(form=1)
+    elif thinks and _number(top_p) and top_p is not None and top_p < 0.95:
+        yield Hit(form=1)
+    elif temperature is not None and top_p is not None and view.known.version >= (4, 1):
+        yield Hit(form=3)
+    elif view.thinking == "enabled" and view.body.get("top_k") is not None:
+        yield Hit(form=4)
 
 
 def _changed(key: str, value: Any) -> bool:
@@ -178,8 +223,11 @@ def _changed(key: str, value: Any) -> bool:
 @rule(
     id="E16",
     slug="effort-unsupported",
-    wire=("This model does not support effort level '{effort}'. Supported levels: {levels}.",),
-    statement="The effort is one of the model's levels.",
+    wire=(
+        "This model does not support effort level '{effort}'. Supported levels: {levels}.",
+        "This model does not support the effort parameter.",
+    ),
+    statement="The effort is one of the model's levels, on a model that has any.",
     confidence="high",
     sources=(
         Source(
@@ -187,14 +235,20 @@ def _changed(key: str, value: Any) -> bool:
             "2026-04-16",
             "recorded, claude-opus-4-6",
         ),
+        issue("Oaklight/llm-rosetta", 289, "2026-06-18", "Haiku 4.5"),
+        issue("vellum-ai/vellum-assistant", 17994, "2026-03-16", "Haiku 4.5"),
+        issue("anthropics/claude-code", 30795, "2026-03-04", "Sonnet 4.5, on Bedrock"),
+        docs("build-with-claude/effort"),
     ),
-    applies="models with an effort setting",
+    applies="first: models with an effort setting (Opus 4.5, 4.6 and later); second: the others",
     stage=5,
 )
 def effort(view: View) -> Iterator[Hit]:
     """An effort level that the model does not have."""
     level = view.option("output_config", "effort")
-    if isinstance(level, str) and level not in view.known.efforts:
+    if level is not None and not view.known.efforts:
+        yield Hit(form=1)
+    elif isinstance(level, str) and level not in view.known.efforts:
         yield Hit(words={"effort": level, "levels": ", ".join(sorted(view.known.efforts))})
 
 
@@ -207,8 +261,9 @@ def effort(view: View) -> Iterator[Hit]:
     sources=(
         issue("anthropics/claude-code", 24451, "2026-02-09"),
         issue("continuedev/continue", 4225, "2025-02-18"),
+        issue("coolcline/CoolCline", 23, "2025-02-26", "Sonnet 3.7"),
     ),
-    applies="all models",
+    applies="all models; the limits of retired models are the last ones (Sonnet 3.5 gave 4096 until 2024-07)",
     stage=5,
 )
 def max_tokens(view: View) -> Iterator[Hit]:
@@ -216,43 +271,6 @@ def max_tokens(view: View) -> Iterator[Hit]:
     asked, limit = view.body.get("max_tokens"), view.known.max_output
     if _number(asked) and asked is not None and asked > limit and not view.beta("output-128k"):
         yield Hit(words={"n": asked, "limit": limit, "model": view.model})
-
-
-@rule(
-    id="D9",
-    slug="cache-control-limit",
-    wire=("A maximum of 4 blocks with cache_control may be provided. Found {n}.",),
-    statement="At most four blocks carry a cache mark, over tools, system and messages together.",
-    confidence="high",
-    sources=(
-        issue("tghamm/Anthropic.SDK", 50, "2024-09-26"),
-        issue("griffinmartin/opencode-claude-auth", 121, "2026-04-03"),
-    ),
-    applies="all models; some requests with five were let through before 2026-08-28",
-    stage=5,
-    sub=2,
-    place_note="no place in the sentence; its stage is not on record",
-)
-def cache_marks(view: View) -> Iterator[Hit]:
-    """More than four cache marks."""
-    marks = _marks(view.body.get("tools")) + _marks(view.body.get("system"))
-    for kind, blocks in view.kinds.items():
-        marks += len(
-            [p for p in blocks if "cache_control" in p.block and p.block["cache_control"] is not None]
-        )
-        if kind in _NESTING:
-            marks += sum(_marks(placed.block.get("content")) for placed in blocks)
-    if marks > 4:
-        yield Hit(words={"n": marks})
-
-
-_NESTING = ("tool_result", "mcp_tool_result", "search_result")
-
-
-def _marks(value: Any) -> int:
-    if not isinstance(value, list):
-        return 0
-    return sum(isinstance(block, dict) and block.get("cache_control") is not None for block in value)
 
 
 @rule(
@@ -275,3 +293,23 @@ def chosen_tool(view: View) -> Iterator[Hit]:
         yield Hit(words={"name": name})
     elif kind == "any" and not tools:
         yield Hit(form=1)
+
+
+@shape(
+    id="D23",
+    slug="stop-sequence-blank",
+    wire=(
+        "stop_sequences: each stop sequence must contain non-whitespace",
+        "stop_sequences: each stop sequence must be non-empty",
+    ),
+    statement="A stop sequence holds more than white space.",
+    confidence="high",
+    sources=(
+        issue("BerriAI/litellm", 3286, "2024-04-25", "a line feed"),
+        issue("MegaGrindStone/mcp-web-ui", 5, "2025-04-08", "an empty one, with its request"),
+    ),
+    place_note="the first that is blank",
+)
+def blank_stop(view: View) -> Iterator[Hit]:
+    """An empty stop sequence, or one of white space."""
+    return hits(view, {"blank stop": 0, "empty stop": 1})

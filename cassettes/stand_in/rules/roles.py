@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cassettes.stand_in.rulebook import Hit, Source, rule
+from cassettes.stand_in.rulebook import Hit, Past, Source, rule
 from cassettes.stand_in.rules._sources import MEASURED, OPENCODE_RECORDING, docs, issue
 from cassettes.stand_in.view import View, content_of
 
 _TAIL = "; the directive-only form (content: [] with output_config) is accepted at any position"
 _SYSTEM_BLOCKS = ("text", "tool_addition", "tool_removal")
+_TAKEN_SINCE = "2026-05-28"
 _SYSTEM_DOCS = docs("build-with-claude/mid-conversation-system-messages")
 
 
@@ -34,9 +35,13 @@ _SYSTEM_DOCS = docs("build-with-claude/mid-conversation-system-messages")
         "messages.{i}: role 'system' must follow a 'user' message or an 'assistant' message ending in a "
         "server tool result",
         "messages.{i}: role 'system' must precede an 'assistant' message or end the array",
-        'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not '
-        '"system" '
-        "as an input message role.",
+    ),
+    past=(
+        Past(
+            _TAKEN_SINCE,
+            'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
+            'not "system" as an input message role.',
+        ),
     ),
     statement="A system message follows a user message or a server tool result, and precedes an assistant "
     "message or ends the list; neighbouring system messages count as one.",
@@ -53,6 +58,11 @@ _SYSTEM_DOCS = docs("build-with-claude/mid-conversation-system-messages")
         ),
         issue("diegosouzapw/OmniRoute", 10457, "2026-08-15", "the long sentence in production"),
         issue("earendil-works/pi", 9548, "2026-09-14", "the sentence without its last clause"),
+        issue(
+            "Maol-1997/cursor-claude-connector", 3, "2025-07-17", "the refusal of that time, with its list"
+        ),
+        issue("ianarawjo/ChainForge", 271, "2024-04-29", "the refusal of that time"),
+        issue("simonw/llm-anthropic", 73, "2026-05-28", "since when the role is taken"),
     ),
     applies="Opus 4.8, Opus 5, Sonnet 5 (measured; one document says no), 5.5 models, Fable, Mythos; other "
     "models refuse the role",
@@ -67,9 +77,9 @@ def system_role(view: View) -> Iterator[Hit]:
     """The first system message that stands where it must not."""
     for i, message in enumerate(view.messages):
         if message.get("role") == "system" and not _directive_only(message):
-            form = _system_fault(view, i)
+            form = 0 if view.day < _TAKEN_SINCE else _system_fault(view, i)
             if form is not None:
-                yield Hit(sent=(i, None), form=form)
+                yield Hit(sent=(i, None), form=form, was=0)
 
 
 def _directive_only(message: dict[str, object]) -> bool:

@@ -15,7 +15,8 @@ from cassettes.stand_in.schema_blocks import CALL_ID, SERVER_ID
 from cassettes.stand_in.view import View
 
 
-def _hits(view: View, forms: dict[str, int], past: dict[str, int] | None = None) -> Iterator[Hit]:
+def hits(view: View, forms: dict[str, int], past: dict[str, int] | None = None) -> Iterator[Hit]:
+    """The problems of some kinds, each with the wire form of its kind."""
     for problem in view.shape:
         if problem.kind in forms:
             words, was = {**problem.words, "path": problem.path}, (past or {}).get(problem.kind)
@@ -26,12 +27,13 @@ def _of_thinking(hit: Hit) -> bool:
     return str(hit.words["path"]).endswith((".thinking.signature", ".thinking.thinking"))
 
 
-def _shape(**facts: Any) -> Callable[[Callable[[View], Iterable[Hit]]], Callable[[View], Iterable[Hit]]]:
+def shape(**facts: Any) -> Callable[[Callable[[View], Iterable[Hit]]], Callable[[View], Iterable[Hit]]]:
+    """A rule of the stage in which the body is parsed."""
     note = "the path counts the list as sent, since the body is parsed before turns are joined (inferred)"
     return rule(**{"stage": 3, "counts": "sent", "applies": "all models", "place_note": note, **facts})
 
 
-@_shape(
+@shape(
     id="D1",
     slug="field-required",
     wire=("{path}: Field required",),
@@ -41,10 +43,10 @@ def _shape(**facts: Any) -> Callable[[Callable[[View], Iterable[Hit]]], Callable
 )
 def missing(view: View) -> Iterator[Hit]:
     """A required field that is absent."""
-    return (hit for hit in _hits(view, {"missing": 0}) if not _of_thinking(hit))
+    return (hit for hit in hits(view, {"missing": 0}) if not _of_thinking(hit))
 
 
-@_shape(
+@shape(
     id="E2",
     slug="thinking-signature-missing",
     wire=(
@@ -57,13 +59,13 @@ def missing(view: View) -> Iterator[Hit]:
 )
 def unsigned(view: View) -> Iterator[Hit]:
     """A thinking block without a signature or without a text field."""
-    for hit in _hits(view, {"missing": 0, "string": 1}):
+    for hit in hits(view, {"missing": 0, "string": 1}):
         if _of_thinking(hit):
             field = str(hit.words["path"]).rsplit(".", 1)[-1]
             yield Hit(sent=hit.sent, form=hit.form, order=hit.order, words={"field": field})
 
 
-@_shape(
+@shape(
     id="D2",
     slug="extra-inputs",
     wire=("{path}: Extra inputs are not permitted",),
@@ -81,10 +83,10 @@ def unsigned(view: View) -> Iterator[Hit]:
 )
 def extra(view: View) -> Iterator[Hit]:
     """A key that the service does not know."""
-    return _hits(view, {"extra": 0})
+    return hits(view, {"extra": 0})
 
 
-@_shape(
+@shape(
     id="D3",
     slug="tool-use-input-dict",
     wire=("{path}.input: Input should be an object",),
@@ -103,12 +105,12 @@ def extra(view: View) -> Iterator[Hit]:
 )
 def call_input(view: View) -> Iterator[Hit]:
     """A call's input that is text, null or a list."""
-    for hit in _hits(view, {"input": 0}, {"input": 0}):
+    for hit in hits(view, {"input": 0}, {"input": 0}):
         call = str(hit.words["path"]).removesuffix(".input")
         yield Hit(sent=hit.sent, words={"path": call}, was=hit.was, order=hit.order)
 
 
-@_shape(
+@shape(
     id="D4",
     slug="tool-use-id-pattern",
     wire=(
@@ -125,26 +127,40 @@ def call_input(view: View) -> Iterator[Hit]:
 )
 def call_id(view: View) -> Iterator[Hit]:
     """An id of another form."""
-    return _hits(view, {"id": 0, "server id": 1})
+    return hits(view, {"id": 0, "server id": 1})
 
 
-@_shape(
+@shape(
     id="D5",
     slug="tool-name",
     wire=(
         "{path}: String should have at least 1 character",
         f"{{path}}: String should match pattern '{TOOL_NAME}'",
+        "{path}: String should have at most {n} characters",
     ),
-    statement="A call names a tool; a definition's name is 1 to 128 letters, digits, _ and -.",
+    past=(Past("2025-06-29", "{path}: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"),),
+    statement="A call names a tool in at most 200 characters; a definition's name is 1 to 128 letters, "
+    "digits, _ and - (64 before 2025-07-08).",
     confidence="medium",
-    sources=(docs("agents-and-tools/tool-use/overview"), issue("anomalyco/opencode", 1279, "2025-07-24")),
+    sources=(
+        docs("agents-and-tools/tool-use/overview"),
+        issue("anomalyco/opencode", 1279, "2025-07-24"),
+        issue("microsoft/wassette", 56, "2025-08-03", "characters"),
+        issue("anthropics/claude-code", 985, "2025-05-07", "characters, of the time of 64"),
+        issue("IlyaGulya/gradle-mcp-server", 2, "2025-06-29", "characters, the first sighting of 128"),
+        issue("anthropics/claude-code", 3102, "2025-07-07", "length, the last sighting of 64"),
+        issue("anthropics/claude-code", 96152, "2026-09-22", "length, 128"),
+        issue("anthropics/claude-code", 23681, "2026-02-06", "a call's name"),
+    ),
+    applies="all models. The name in a tool_reference was limited to 64 in 2026-01; whether it still is, is "
+    "not known, and not judged",
 )
 def tool_name(view: View) -> Iterator[Hit]:
-    """An empty or ill-formed tool name."""
-    return _hits(view, {"name": 0, "tool name": 1})
+    """An empty, overlong or ill-formed tool name."""
+    return hits(view, {"name": 0, "tool name": 1, "too long": 2}, {"tool name": 0})
 
 
-@_shape(
+@shape(
     id="D6",
     slug="block-type-tag",
     wire=(
@@ -183,7 +199,7 @@ def tool_name(view: View) -> Iterator[Hit]:
 def types(view: View) -> Iterator[Hit]:
     """A value of another type than the schema's."""
     forms = {kind: form for form, kind in enumerate(_TYPES)}
-    found = _hits(view, {**forms, "message": forms["object"]}, {"array": 0, "message": 1})
+    found = hits(view, {**forms, "message": forms["object"]}, {"array": 0, "message": 1})
     return (hit for hit in found if not _of_thinking(hit))
 
 
@@ -202,7 +218,7 @@ _TYPES = (
 )
 
 
-@_shape(
+@shape(
     id="D7",
     slug="tool-result-content",
     wire=("messages.{i}.content.{j}.tool_result.content: Input should be a valid array",),
@@ -215,10 +231,33 @@ _TYPES = (
 )
 def result_content(view: View) -> Iterator[Hit]:
     """A result's content that is an object, a number or a boolean."""
-    return _hits(view, {"result": 0}, {"result": 0})
+    return hits(view, {"result": 0}, {"result": 0})
 
 
-@_shape(
+@shape(
+    id="D16",
+    slug="error-result-content",
+    wire=(
+        "{path}: content cannot be empty if `is_error` is true",
+        "{path}: all content must be type `text` if `is_error` is true",
+    ),
+    statement="A result that is marked as an error has content, and no other than text.",
+    confidence="high",
+    sources=(
+        issue("jlevy/markform", 153, "2026-02-16", "an empty text and an empty list"),
+        issue("bytedance/trae-agent", 231, "2025-07-30"),
+        issue("UKGovernmentBEIS/inspect_ai", 169, "2024-07-31"),
+        issue("vellum-ai/vellum-assistant", 18387, "2026-03-17", "a picture in it"),
+        issue("caozhiyuan/copilot-api", 196, "2026-04-18", "a picture or a tool_reference in it"),
+    ),
+    applies="all models; content that is left out is taken for empty (low)",
+)
+def error_content(view: View) -> Iterator[Hit]:
+    """An error that says nothing, or says it in a picture."""
+    return hits(view, {"error empty": 0, "error not text": 1})
+
+
+@shape(
     id="D15",
     slug="nested-too-deep",
     wire=("The request body is not valid JSON: recursion limit exceeded",),
@@ -263,25 +302,7 @@ def no_tools(view: View) -> Iterator[Hit]:
         yield Hit()
 
 
-@_shape(
-    id="D11",
-    slug="image-and-document",
-    wire=("{path}: image exceeds 10 MB maximum: {n} bytes > {limit} bytes",),
-    older=(
-        "{path}: image exceeds 5 MB maximum: {n} bytes > 5242880 bytes",
-        "{path}: At least one of the image dimensions exceed max allowed size for many-image requests: "
-        "2000 pixels",
-    ),
-    statement="An image is at most 10 MB as base64. Pixels and pages are not looked at.",
-    confidence="low",
-    sources=(docs("build-with-claude/vision", "2026-08", "10 MB; the sentence was only seen with 5 MB"),),
-)
-def image_size(view: View) -> Iterator[Hit]:
-    """An image that is too large."""
-    return _hits(view, {"image size": 0})
-
-
-@_shape(
+@shape(
     id="E20",
     slug="thinking-budget-minimum",
     wire=("{path}: Input should be greater than or equal to 1024",),
@@ -291,10 +312,10 @@ def image_size(view: View) -> Iterator[Hit]:
 )
 def budget_minimum(view: View) -> Iterator[Hit]:
     """A budget below the minimum."""
-    return _hits(view, {"budget": 0})
+    return hits(view, {"budget": 0})
 
 
-@_shape(
+@shape(
     id="B5",
     slug="unknown-role",
     wire=('messages: Unexpected role "{role}". Allowed roles are "user" or "assistant"',),
@@ -306,4 +327,4 @@ def budget_minimum(view: View) -> Iterator[Hit]:
 )
 def unknown_role(view: View) -> Iterator[Hit]:
     """A role that nobody knows."""
-    return _hits(view, {"role": 0})
+    return hits(view, {"role": 0})

@@ -101,12 +101,17 @@ def thinking_not_first(view: View) -> Iterator[Hit]:
         "messages.{i}.content.{j}: `thinking` or `redacted_thinking` blocks in the latest assistant "
         "message cannot be modified. These blocks must remain as they were in the original response.",
     ),
+    older=(
+        "messages.{i}.content.{j}: When providing `thinking` or `redacted_thinking` blocks, the blocks must "
+        "match the parameters during the original request.",
+    ),
     statement="In the latest assistant turn the thinking is what the model made: whole responses' blocks, "
     "in order, not one response's beside another's.",
     confidence="high",
     sources=(
         ERRORS,
         _TROUBLE,
+        issue("anthropics/claude-code", 2746, "2025-06-30", "the older sentence"),
         issue("anthropics/claude-code", 12426, "2025-11"),
         issue("anthropics/claude-code", 63244, "2026-05"),
         issue("anomalyco/opencode", 30200),
