@@ -12,7 +12,8 @@ the return value. A guard that watches the list has to be told: `guard.forget(me
 `budget.around(call, on_trim=guard.forget)`.
 
 Does not summarise, does not store (the store keeps everything; this renders a subset) and
-does not call a model.
+does not call a model. Thinking belongs to the list that it was made with: on models that check
+it, a whole list from a store, of which a trimmed one was sent, needs `drop_thinking()` first.
 https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-29)
 """
 
@@ -87,6 +88,15 @@ def clear_results(messages: list[Message], keep: int, model: str, text: str = CL
     trimmed, cleared = _cleared(messages, keep, text)
     kept, thinking = _drop_thinking(list(enumerate(trimmed)), [i for i, _ in cleared], model)
     return Trimmed(kept, cleared=_paths(cleared), thinking=thinking)
+
+
+def drop_thinking(messages: list[Message], model: str) -> Trimmed:
+    """Return the list without the thinking that the model would compare with what stands before it.
+
+    For a list that is no longer the one that it was made with, such as a stored one behind a trim.
+    """
+    kept, thinking = _drop_thinking(list(enumerate(messages)), list(range(len(messages))), model)
+    return Trimmed(kept, thinking=thinking)
 
 
 def _cleared(messages: list[Message], keep: int, text: str) -> tuple[list[Message], list[tuple[int, int]]]:
@@ -193,7 +203,8 @@ def _units(messages: list[Message], model: str) -> list[list[int]]:
     stay = _stay(turns)
     asked = max((n for n, turn in enumerate(turns) if turn.role == "user" and not turn.answers), default=-1)
     thinks = not checks_prefix(model) and any(turn.thinks for turn in turns[asked + 1 : asked + 2])
-    found, late, question, held = [], [], None, []
+    found, late, question = [], [], None
+    held: list[int] = []
     for n, turn in enumerate(turns):
         after = turns[n + 1] if n + 1 < len(turns) else None
         if turn.role != "assistant":

@@ -1,6 +1,7 @@
 """A context budget in a run: when it acts, how far it goes, and what a guard makes of it."""
 
 import copy
+from contextlib import closing
 
 import anthropic
 import httpx2
@@ -11,13 +12,11 @@ from loop import desk
 from loop.agent import Limits, run
 from loop.call import caller
 from loop.guard import GuardError, MessageGuard
-from loop.trim import (
-    ContextBudget,
-    TrimError,
-    about_tokens,
-)
+from loop.models import checks_prefix
+from loop.store import Store, resume
+from loop.trim import ContextBudget, TrimError, about_tokens, drop_thinking
 from loop.walker import check
-from tests.loop.test_trim import MODES, QUESTIONS, TURN, USER, pair
+from tests.loop.test_trim import MODES, QUESTIONS, TURN, USER, pair, send
 
 
 def test_the_budget_counts_before_each_call_and_acts_at_the_threshold():
@@ -109,3 +108,32 @@ def test_a_budget_under_a_guard(told):
     else:
         with pytest.raises(GuardError, match=r"changed-prefix|rewritten-turn"):
             talk()
+
+
+@pytest.mark.parametrize("model", MODES)
+def test_a_stored_list_behind_a_trim_goes_on_without_its_thinking(tmp_path, model):
+    """The store has it whole; what a model made behind a part of it does not fit, and would be refused."""
+    refused = []
+
+    def call(messages):
+        status, body = send(messages, model)
+        refused.append(status != 200)
+        return body
+
+    budget = ContextBudget(window=3000, model=model)
+    with closing(Store(tmp_path / "c.db")) as store:
+        messages = []
+        for question in QUESTIONS:
+            messages.append({"role": "user", "content": question})
+            store.save(messages[-1])
+            run(messages, call=budget.around(call), dispatch=desk.Desk(wait=0).dispatch, save=store.save)
+        assert budget.events
+        whole = [*resume(store), USER]
+
+    assert not any(refused)
+    assert checks_prefix(model) == (send(whole, model)[0] == 400)
+    dropped = drop_thinking(whole, model)
+    assert 200 == send(dropped.messages, model)[0]
+    assert checks_prefix(model) == dropped.changed
+    assert dropped.changed == bool(dropped.thinking)
+    assert not drop_thinking(dropped.messages, model).changed
