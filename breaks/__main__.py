@@ -8,7 +8,17 @@ import os
 import sys
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]) and not os.path.samefile(".", _OWN):
+
+
+def _shadows() -> bool:
+    """Whether modules are looked for first in a working folder that is not the kit's own."""
+    try:
+        return sys.path[:1] in ([""], [os.getcwd()]) and not os.path.samefile(".", _OWN)
+    except OSError:  # it was removed meanwhile
+        return False
+
+
+if not sys.flags.safe_path and _shadows():
     del sys.path[0]
 
 if __name__ == "__main__":

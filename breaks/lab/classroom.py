@@ -82,11 +82,14 @@ def read(folder: Path) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     found: dict[str, list[dict[str, Any]]] = {}
     notes: list[str] = []
     for place in inside:
-        if not place.is_dir() and place.suffix != ".jsonl":
+        try:
+            if not place.is_dir() and place.suffix != ".jsonl":
+                continue
+            kept = found.setdefault(place.name.removesuffix(".jsonl"), [])
+            file = _file_of(place)
+        except OSError as error:
+            notes.append(f"{place}: {error.strerror or error}")
             continue
-        name = place.name.removesuffix(".jsonl")
-        kept = found.setdefault(name, [])
-        file = _file_of(place)
         trouble = _trouble(file) if file else f"{place}: no attempts in it"
         if trouble or file is None:
             notes.append(trouble)

@@ -267,14 +267,24 @@ def _status(args: list[str] | None) -> int:
     except Exception as error:
         if os.environ.get("BREAK_DEBUG"):
             raise
-        if isinstance(error, OSError) and error.errno in FULL:
-            _drop_output()
-            screen.complain(f"break: {error.filename or 'the output'} cannot be written: {error.strerror}")
-            return 2
-        said = f"{type(error).__name__}: {error}".splitlines()[0]
-        screen.complain(f"break: unexpected {said} (BREAK_DEBUG=1 shows where)")
+        unforeseen = f"unexpected {type(error).__name__}: {error}".splitlines()[0]
+        screen.complain(f"break: {_of_the_machine(error) or f'{unforeseen} (BREAK_DEBUG=1 shows where)'}")
         return 2
     return status
+
+
+def _of_the_machine(error: Exception) -> str:
+    """What the machine does not give, where that is why it ended: room to write, a folder to be in."""
+    if not isinstance(error, OSError):
+        return ""
+    if error.errno in FULL:
+        _drop_output()
+        return f"{error.filename or 'the output'} cannot be written: {error.strerror}"
+    try:
+        os.getcwd()
+    except OSError:
+        return "the working folder is not there any more"
+    return ""
 
 
 def _open_streams() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -91,6 +92,22 @@ def test_json_and_csv(folder: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(out)))
     assert sum(int(row["count"]) for row in rows if row["name"] == "cut-signature") == 3
     assert {row["right"] for row in rows} == {"yes", "no"}
+
+
+def test_a_learner_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is not to be entered is a note, and the others are reported."""
+    (tmp_path / "ada.jsonl").write_text(attempt())
+    (tmp_path / "bob").mkdir(mode=0)
+    exists = Path.exists
+
+    def refused(self: Path) -> bool:
+        if "bob" in self.parts:  # as it is for everybody but root
+            raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        return exists(self)
+
+    monkeypatch.setattr(Path, "exists", refused)
+    learners, notes = classroom.read(tmp_path)
+    assert (len(learners["ada"]), notes) == (1, [f"{tmp_path / 'bob'}: Permission denied"])
 
 
 def test_files_that_are_no_files(tmp_path: Path) -> None:

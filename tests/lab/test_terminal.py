@@ -51,6 +51,21 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
     assert json.loads(line)["name"] == "cut-signature"
 
 
+@pytest.mark.parametrize(
+    "command", ["list", "report --class .", "grade . --csv x.csv", "pack gradescope x.zip"]
+)
+def test_a_working_folder_that_is_gone(command: str, tmp_path: Path) -> None:
+    """Where the working folder was removed, what needs none works, and the rest is one line and status 2."""
+    (tmp_path / "gone").mkdir()
+    shell = ["sh", "-c", f"rmdir ../gone; {sys.executable} -m breaks {command}"]
+    done = subprocess.run(
+        shell, cwd=tmp_path / "gone", env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr.count("\n")) == ((0, 0) if command == "list" else (2, 1))
+    assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
+
+
 def test_narrow_encoding_does_not_crash(tmp_path: Path) -> None:
     """A character that the output cannot show is escaped."""
     done = run("split-results", "--via", "stand-in", cwd=tmp_path, PYTHONIOENCODING="ascii")
