@@ -6,11 +6,12 @@ import json
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.lab.program import Terminal, environment, run
+from tests.lab.program import ROOT, Terminal, environment, run
 
 
 def test_closed_stdin_does_not_hang(tmp_path: Path) -> None:
@@ -112,6 +113,27 @@ def test_interrupt_is_quiet(tmp_path: Path) -> None:
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.status() == 130
     assert "Traceback" not in terminal.screen
+
+
+def test_interrupt_while_it_loads_is_quiet(tmp_path: Path) -> None:
+    """Ctrl-C before anything is loaded ends the program with 130 and no word, by both ways to start it."""
+    code = (
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'breaks.lab.cli': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+    )
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (script,) = set(pyproject["project"]["scripts"].values())
+    module, function = script.split(":")
+    for start in (
+        f"import {module}; {module}.{function}()",
+        "import runpy; runpy.run_module('breaks', None, '__main__')",
+    ):
+        command = [sys.executable, "-c", code + start]
+        done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_json_on_a_terminal_asks_as_well(tmp_path: Path) -> None:
