@@ -51,9 +51,10 @@ def handler_of(settings: Settings, *, strict_model: bool = False) -> Handler:
 class Server:
     """A handler on a loopback port, for as long as the `with` lasts.
 
-    `port` 0 takes a free one. No body of more than `largest` bytes is kept or handed on. `seen` is called
-    with each exchange before its answer goes out, in the thread of the request; what it or the handler raises
-    is kept in `failures`, and the client gets a 500.
+    `port` 0 takes a free one; `listening` is a socket that listens already, to be used instead. No body of
+    more than `largest` bytes is kept or handed on. `seen` is called with each exchange before its answer goes
+    out, in the thread of the request; what it or the handler raises is kept in `failures`, and the client
+    gets a 500.
     Entering raises `OSError` where the port is taken, and `ValueError` for a host that is not loopback.
     """
 
@@ -64,12 +65,13 @@ class Server:
         host: str = HOST,
         seen: Seen | None = None,
         largest: int = MAX_BODY,
+        listening: socket.socket | None = None,
     ) -> None:
         if not ipaddress.ip_address(host).is_loopback:
             raise ValueError(f"{host} is not on loopback")
         self.failures: list[BaseException] = []
         self._handler, self._seen = handler, seen
-        self._asked, self._largest = (host, port), largest
+        self._asked, self._largest, self._listening = (host, port), largest, listening
 
     @property
     def url(self) -> str:
@@ -78,8 +80,7 @@ class Server:
 
     def __enter__(self) -> Server:
         """Listen, and answer from now on."""
-        host, port = self._asked
-        listening = _listening(host, port)
+        listening = self._listening or _listening(*self._asked)
         self.host, self.port = listening.getsockname()[:2]
         self._uvicorn = uvicorn.Server(_config(self._app))
         self._thread = threading.Thread(target=self._run, args=(listening,), name="stand-in", daemon=True)

@@ -52,6 +52,8 @@ class Inside:
 
 
 class _Box:
+    url = "http://127.0.0.1"
+
     def __init__(self, ground: Inside, place: str) -> None:
         self.ground, self.conversation = ground, place
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
+import socket
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,6 +41,13 @@ def jailed(
                 raise  # this one can be had everywhere
             pytest.skip(str(error))
         yield jail
+
+
+@contextmanager
+def noticed(listening: socket.socket | None) -> Iterator[SimpleNamespace]:
+    """Somebody to connect to, who says nothing."""
+    with listening or socket.create_server(("127.0.0.1", 0)) as taken:
+        yield SimpleNamespace(url=f"http://127.0.0.1:{taken.getsockname()[1]}")
 
 
 def environment(code: str = "", **more: str) -> Mapping[str, str]:

@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from breaks.lab.grading import jail as module
 from breaks.lab.grading import meter
+from breaks.lab.grading import warden as module
 from breaks.lab.grading.jail import Limits
 from breaks.lab.grading.result import Submission
-from tests.grader.jailed import KINDS, answer, environment, gone, jailed, run, traces
+from tests.grader.jailed import KINDS, answer, environment, gone, jailed, noticed, run, traces
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -60,6 +60,21 @@ def test_a_keeper_that_is_lost_is_replaced(monkeypatch, name):
             assert meter.marked(box.path)
         assert answer(jail, "return 'again'") == "again"
         assert not meter.marked(box.path)
+
+
+CONNECT = "import socket\nsocket.create_connection(('127.0.0.1', int(question)))\nreturn 'reached'"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lost_keeper_takes_no_provider_with_it(kind):
+    """Where a keeper had a network of its own, the next one has another, and is answered there."""
+    with jailed(kind, serve=noticed) as jail:
+        for _ in range(2):
+            with jail.box() as box:
+                url = box.url
+            found = answer(jail, CONNECT, url.rpartition(":")[2], ANTHROPIC_BASE_URL=url)
+            assert found == "reached"
+            jail._warden.give_up()
 
 
 def test_jails_side_by_side_do_not_touch_each_other():

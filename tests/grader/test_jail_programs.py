@@ -49,7 +49,7 @@ def test_a_linked_folder_is_read_and_not_copied(kind, tmp_path):
     (tmp_path / "node_modules" / "a").mkdir(parents=True)
     (tmp_path / "node_modules" / "a" / "b.txt").write_text("linked")
     links = {"node_modules": str(tmp_path / "node_modules")}
-    words = "sh -c 'cat node_modules/a/b.txt; touch node_modules/new && echo written || true'"
+    words = "sh -c 'cat node_modules/a/b.txt; echo > node_modules/new && echo written || true'"
     ended = started(kind, Submission("links", {"x": b""}, command=words, links=links))
     assert ended.stdout == (b"linked" if kind != "process group" else b"linkedwritten\n"), ended
     assert (tmp_path / "node_modules" / "a" / "b.txt").exists()

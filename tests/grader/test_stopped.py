@@ -84,6 +84,7 @@ class Ground:
         """A box whose starts know the source."""
         with self.jail.box() as box:
             yield SimpleNamespace(
+                url=box.url,
                 conversation=box.conversation,
                 start=lambda env, stdin: box.start({**env, "CODE": self.source}, stdin),
             )
@@ -93,12 +94,12 @@ class Ground:
 def stopped():
     """Plays the two checks with a loop of this source: state, message and tape of each."""
     board = Switchboard()
-    with Jail(ANY) as jail, Server(board.play) as server:
+    with Jail(ANY, serve=lambda listening: Server(board.play, listening=listening)) as jail:
 
         def played(source, names=BOTH, pace=1.0):
             found = {}
             for name in names:
-                player = Player(Ground(jail, source), board, server.url, Random(name), pace)
+                player = Player(Ground(jail, source), board, Random(name), pace)
                 try:
                     inside.checks()[name](player)
                     found[name] = ("passed", "")

@@ -1,6 +1,7 @@
 """A socket that carries one JSON object a line: how the grader and its keeper talk.
 
-JSON and not pickle: what comes from the far side is data, whoever sits there.
+JSON and not pickle: what comes from the far side is data, whoever sits there. With a line a socket may come,
+where one is expected.
 Not here: what the messages mean (`jail.py`, `keeper.py`).
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import socket
 import threading
 from contextlib import suppress
@@ -18,20 +20,26 @@ _CHUNK = 1 << 18
 
 
 class Channel:
-    """One end of a stream socket. Sending is safe from several threads; reading is for one."""
+    """One end of a stream socket. Sending is safe from several threads; reading is for one.
 
-    def __init__(self, sock: socket.socket) -> None:
+    `takes`: how many sockets may come with what is read; they are in `taken`.
+    """
+
+    def __init__(self, sock: socket.socket, takes: int = 0) -> None:
         self.sock = sock
+        self.taken: list[socket.socket] = []
+        self._takes = takes
         self._lock = threading.Lock()
         self._rest = bytearray()
         self._lines: list[dict[str, Any]] = []
 
-    def send(self, message: dict[str, Any]) -> bool:
-        """Send one object; False if nobody is there any more."""
+    def send(self, message: dict[str, Any], beside: socket.socket | None = None) -> bool:
+        """Send one object, and a socket with it; False if nobody is there any more."""
         line = json.dumps(message).encode() + b"\n"
         try:
             with self._lock:
-                self.sock.sendall(line)
+                sent = socket.send_fds(self.sock, [line], [beside.fileno()]) if beside is not None else 0
+                self.sock.sendall(line[sent:])
         except OSError:
             return False
         return True
@@ -39,7 +47,7 @@ class Channel:
     def read(self) -> list[dict[str, Any]] | None:
         """Wait for bytes and return the objects that are complete; None at the end, or for no object."""
         try:
-            chunk = self.sock.recv(_CHUNK)
+            chunk = self._received()
         except OSError:
             return None
         self._rest += chunk
@@ -55,6 +63,16 @@ class Channel:
             return None
         return found if all(isinstance(each, dict) for each in found) else None
 
+    def _received(self) -> bytes:
+        if not self._takes:
+            return self.sock.recv(_CHUNK)  # whatever else came is closed by the kernel
+        chunk, found, _, _ = socket.recv_fds(self.sock, _CHUNK, self._takes)
+        self._takes -= len(found)
+        for each in found:
+            os.set_inheritable(each, False)
+        self.taken += [socket.socket(fileno=each) for each in found]
+        return chunk
+
     def receive(self) -> dict[str, Any] | None:
         """Wait for one object; None at the end."""
         while not self._lines:
@@ -69,6 +87,8 @@ class Channel:
         with suppress(OSError):  # the other side may have gone first
             self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
+        for each in self.taken:
+            each.close()
 
 
 def packed(content: bytes) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from breaks.lab.grading import contract, harness, landlock, meter, sight, walls
+from breaks.lab.grading import calls, contract, harness, landlock, meter, sight, walls
 from breaks.lab.grading.channel import Channel, unpacked
 from breaks.lab.grading.processes import taken_from_stdin
 from breaks.lab.grading.started import TICK, Started, Watch
@@ -46,7 +46,7 @@ class Keeper:
         self.boxes: dict[int, str] = {}
         self.run: Started | None = None
         self.groups: set[int] = set()
-        self.narrow = landlock.available()
+        self.narrow, self.barred = landlock.available(), calls.available()
         self.readable = sight.readable(order["hide"], order["keep"]) if order["isolation"] == LANDLOCK else []
         self.selector = selectors.DefaultSelector()
         self.wake, self._bell = socket.socketpair()
@@ -216,6 +216,8 @@ class Keeper:
             landlock.shut(ports, self.readable, [path])
         elif self.walled and self.narrow:
             landlock.shut(ports)
+        if self.barred:
+            calls.forbid(calls.EVERYWHERE if self.walled else (*calls.EVERYWHERE, *calls.SHARED))
 
     # watching
 
@@ -227,7 +229,7 @@ class Keeper:
         return found
 
     def _beside(self, processes: list[meter.Process]) -> int:
-        held = meter.nameless(each.pid for each in processes)
+        held = meter.held(each.pid for each in processes)
         return held + (meter.segments() if self.walled else 0)  # without walls they are everybody's
 
     def _stored(self, path: str) -> int:
@@ -317,12 +319,14 @@ def main() -> None:
     order = channel.receive()
     if order is None:
         return
+    listens = None
     try:
         if order["isolation"] == NAMESPACES:
             walls.enter(order["hide"], order["keep"], channel.sock.close)
+            listens = walls.listening()
         else:
-            if order["isolation"] == LANDLOCK and not landlock.available():
-                raise OSError("this kernel has no Landlock of ABI 6")
+            if order["isolation"] == LANDLOCK and not (landlock.available() and calls.available()):
+                raise OSError("this kernel has no Landlock of ABI 6, or no seccomp that is known here")
             walls.adopt()
         walls.private()
         if order["entry"]:
@@ -330,7 +334,9 @@ def main() -> None:
     except (OSError, ImportError) as error:
         channel.send({"failed": str(error)})
         return
-    channel.send({"ready": order["isolation"]})
+    channel.send({"ready": order["isolation"]}, listens)
+    if listens is not None:
+        listens.close()  # the grader has it, and no loop shall
     task = Keeper(channel, order).serve()
     if task is not None:
         status = 126

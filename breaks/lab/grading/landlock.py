@@ -23,7 +23,8 @@ _READ = 0b1101  # execute, read file, read folder
 _ALL = (1 << 16) - 1
 _CONNECT = 1 << 1
 _SCOPES = 0b11  # abstract sockets, signals
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+# Not /dev/zero: mapped to be shared it is memory that no table tells once it is unmapped.
+DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 
 
 def _call(number: int, *arguments: object) -> int:

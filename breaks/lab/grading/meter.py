@@ -18,8 +18,10 @@ from pathlib import Path
 
 PROC = Path("/proc/self/stat").exists()
 _TICKS = os.sysconf("SC_CLK_TCK") if PROC else 100
-_USED = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)  # all but pages of files; Linux 4.5
+# All but pages of files; Linux 4.5. What is swapped out, the tables of its pages, and huge ones count, too.
+_USED = re.compile(rb"^(?:Rss(?:Anon|Shmem)|VmSwap|VmPTE|HugetlbPages):\s+(\d+) kB$", re.MULTILINE)
 _WHOLE = re.compile(rb"^VmRSS:\s+(\d+) kB$", re.MULTILINE)
+SOCKET = 1 << 20  # bytes that the buffers of a socket may take
 _SWEEP = 5.0  # seconds after which a sweep gives up
 PS = ("ps", "-axo", "pid=,ppid=,pgid=,rss=,time=")
 
@@ -36,6 +38,7 @@ class Process:
     group: int
     memory: int
     cpu: float
+    threads: int = 1
 
 
 Table = Callable[[], list[Process]]
@@ -61,7 +64,7 @@ def _read(pid: int) -> Process | None:
         used = _USED.findall(told) or _WHOLE.findall(told)
         times = sum(int(each) for each in fields[11:15])  # user, system, and both of its ended children
         own = sum(map(int, used)) * 1024
-        return Process(pid, int(fields[1]), int(fields[2]), own, times / _TICKS)
+        return Process(pid, int(fields[1]), int(fields[2]), own, times / _TICKS, int(fields[17]))
     except (OSError, IndexError, ValueError):
         return None
 
@@ -86,8 +89,8 @@ def _seconds(clock: str) -> float:
     return total + 86400 * int(days or 0)
 
 
-def nameless(pids: Iterable[int]) -> int:
-    """Bytes in files without a name, in memory or removed, that these processes hold open; Linux only.
+def held(pids: Iterable[int]) -> int:
+    """Bytes in files without a name that these processes hold open, and that sockets may hold; Linux only.
 
     A process may make its descriptors unreadable; what it holds is not counted then.
     """
@@ -99,6 +102,8 @@ def nameless(pids: Iterable[int]) -> int:
                     about = each.stat()
                     if stat.S_ISREG(about.st_mode) and about.st_nlink == 0:
                         found[about.st_dev, about.st_ino] = about.st_blocks * 512
+                    elif stat.S_ISSOCK(about.st_mode):
+                        found[about.st_dev, about.st_ino] = SOCKET
     return sum(found.values())
 
 

@@ -49,6 +49,10 @@ class Box(Protocol):
     """A place to start it in; `jail.Box` is one."""
 
     @property
+    def url(self) -> str:
+        """Where the board of the player is reached from here."""
+
+    @property
     def conversation(self) -> str:
         """The folder of the conversation, as the loop sees it."""
 
@@ -70,8 +74,8 @@ class Player:
     a start may take. The tapes are kept in `tapes`.
     """
 
-    def __init__(self, ground: Ground, board: Switchboard, url: str, rng: Random, pace: float = 1.0) -> None:
-        self._ground, self._board, self._url, self._rng, self._pace = ground, board, url, rng, pace
+    def __init__(self, ground: Ground, board: Switchboard, rng: Random, pace: float = 1.0) -> None:
+        self._ground, self._board, self._rng, self._pace = ground, board, rng, pace
         self.tapes: list[Tape] = []
 
     def __call__(self, make: Callable[[Random], World], **stage: Any) -> Tape:
@@ -90,8 +94,8 @@ class Player:
 
     def _environment(self, desk: Desk, box: Box, path: str) -> dict[str, str]:
         return {
-            contract.BASE_URL: f"{self._url}{path}",
-            contract.TOOLS_URL: f"{self._url}{path}/tools",
+            contract.BASE_URL: f"{box.url}{path}",
+            contract.TOOLS_URL: f"{box.url}{path}/tools",
             contract.API_KEY: contract.NO_KEY,
             contract.MODEL: DEFAULT_MODEL,
             contract.TOOL_TIMEOUT: f"{contract.TOOL_SECONDS:g}",

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
+from socket import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,13 +57,13 @@ class Grading:
         self.table: Mapping[str, Any] = bundled.table().TABLE
         self._offers = contract.offered(dict(submission.files))
         self._submission, self._tell = submission, tell
-        self._ground, self._board, self._url = ground, board or Switchboard(), "http://127.0.0.1"
+        self._ground, self._board = ground, board or Switchboard()
         self._open = ExitStack()
 
     def player(self, check: str) -> Player:
         """What plays a check; its world hangs on the seed and the name alone."""
         rng = Random(f"{self.seed}/{check}")
-        return Player(self._place(), self._board, self._url, rng, self._pace)
+        return Player(self._place(), self._board, rng, self._pace)
 
     def close(self) -> None:
         """End the server and the jail."""
@@ -99,9 +100,11 @@ class Grading:
             from breaks.lab.grading.jail import Jail
             from cassettes.stand_in.serve import Server
 
-            jail = self._open.enter_context(Jail(self._submission, hide=self.hide, user=self.user))
-            self._url = self._open.enter_context(Server(self._board.play, largest=LARGEST)).url
-            self._ground = jail
+            def serve(listening: socket | None) -> Server:
+                return Server(self._board.play, largest=LARGEST, listening=listening)
+
+            jail = Jail(self._submission, hide=self.hide, user=self.user, serve=serve)
+            self._ground = self._open.enter_context(jail)
             self._tell({"isolation": jail.isolation})
         return self._ground
 

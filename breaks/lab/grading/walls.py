@@ -1,17 +1,21 @@
 """The walls of a jail on Linux: namespaces, mounts and lost privileges, by the kernel's own calls.
 
-`enter` puts the keeper into user, process, mount and IPC namespaces of its own: it is process 1 there, so
-`kill(-1)` reaches nothing else, an orphan cannot hide, and the keeper's end ends everything. The rest of the
-file system is read-only, hidden folders are covered. The network stays, as loopback is needed.
-Facts: user_namespaces(7), pid_namespaces(7), mount_namespaces(7), mount_setattr(2), capabilities(7).
+`enter` puts the keeper into user, process, mount, IPC and network namespaces of its own: it is process 1
+there, so `kill(-1)` reaches nothing else, an orphan cannot hide, and the keeper's end ends everything. The
+rest of the file system is read-only, hidden folders are covered. Of the network there is a loopback, with
+nobody else on it. Facts: user_namespaces(7), pid_namespaces(7), mount_namespaces(7), network_namespaces(7),
+netdevice(7), mount_setattr(2), capabilities(7).
 Not here: when they are used and what replaces them where a kernel forbids them (`keeper.py`).
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import signal
+import socket
+import struct
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -21,11 +25,13 @@ from breaks.lab.grading.landlock import DEVICES
 
 LINUX = sys.platform == "linux"
 BOXES = 8  # places that can be open at once
+BACKLOG = 512  # connections that wait to be taken
 ROOM = "/tmp/box{}"  # where the loop sees its place, within its namespace
 
-_NEW = {"mount": 0x00020000, "ipc": 0x08000000, "user": 0x10000000, "pid": 0x20000000}
+_NEW = {"mount": 0x00020000, "ipc": 0x08000000, "user": 0x10000000, "pid": 0x20000000, "net": 0x40000000}
 _NOSUID, _NODEV, _BIND, _REC, _PRIVATE = 2, 4, 4096, 16384, 1 << 18
 _DETACH = 2
+_SET_FLAGS, _UP = 0x8914, 1  # of a network device
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000  # the same number on every architecture
 _ATTR_READ_ONLY, _ATTR_NOSUID = 1, 2
 _DEATH_SIGNAL, _DUMPABLE, _BOUNDING, _SECURE_BITS, _SUBREAPER, _NO_NEW_PRIVILEGES, _AMBIENT = (
@@ -93,7 +99,23 @@ def enter(hide: Iterable[str], keep: Iterable[str], leave: Callable[[], None]) -
         _, status = os.waitpid(inner, 0)
         os._exit(min(abs(os.waitstatus_to_exitcode(status)), 125))
     _prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    _loopback()
     _furnish([each for each in hide if each != "/dev"], keep)
+
+
+def _loopback() -> None:
+    """Put the loopback device up: in a network namespace that is new it is there, and down."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
+
+
+def listening() -> socket.socket:
+    """A socket that listens on the loopback of here, on a port that is free."""
+    # With its protocol named, as asyncio turns Nagle's algorithm off for no other.
+    listens = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listens.bind(("127.0.0.1", 0))
+    listens.listen(BACKLOG)
+    return listens
 
 
 def _furnish(hidden: list[str], keep: Iterable[str]) -> None:
