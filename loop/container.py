@@ -19,7 +19,17 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from loop.from_openai import DATA, Converted, Loss, from_openai, input_of, readable
+from loop.from_openai import (
+    Converted,
+    Loss,
+    from_openai,
+    has_role,
+    input_of,
+    readable,
+    source_of,
+    url_of,
+    words_of,
+)
 from loop.turns import Block, Message
 from loop.walker import same
 
@@ -37,6 +47,7 @@ def to_openai(
     if system is not None:
         out.messages.append({"role": "system", "content": system})
     for i, message in enumerate(messages):
+        has_role(message, f"messages[{i}]")
         with readable(f"messages[{i}]"):
             _message_to(message, f"messages[{i}]", out, arguments or {})
     if system is None and messages and messages[0]["role"] == "system":
@@ -50,6 +61,8 @@ def _message_to(message: Message, path: str, out: Converted, arguments: Mapping[
     if message["role"] == "assistant":
         _assistant_to(message["content"], path, out, arguments)
         _join_calls(path, out)
+    elif message["role"] not in ("user", "system"):
+        out.lose(f"{path}.role", "unknown: the message is left out")
     elif isinstance(message["content"], str):
         out.messages.append({"role": message["role"], "content": message["content"]})
     else:
@@ -65,10 +78,11 @@ def _assistant_to(content: Any, path: str, out: Converted, arguments: Mapping[st
         where = f"{path}.content[{j}]"
         if block.get("type") == "tool_use":
             out.only(block, where, "type", "id", "name", "input")
+            out.needs(block, where, "id", "name")
             calls.append(_call_to(block, where, arguments.get(str(block.get("id"))), out))
         elif block.get("type") == "text":
             out.only(block, where, "type", "text")
-            parts.append({"type": "text", "text": block["text"]})
+            parts.append({"type": "text", "text": words_of(block)})
             if calls:
                 out.lose(where, "stands in front of the calls there")
         else:
@@ -115,6 +129,8 @@ def _user_to(message: Message, path: str, out: Converted, behind_tools: bool) ->
     content: list[Block] = message["content"]
     rest: list[Any] = []
     results = [block for block in content if block.get("type") == "tool_result"]
+    if results and message["role"] != "user":
+        out.lose(f"{path}.role", "results come back in a message of the user")
     if content[: len(results)] != results:
         out.lose(path, "results stand in front of other content there")
     if behind_tools:
@@ -149,17 +165,17 @@ def _result_to(block: Block, path: str, out: Converted) -> Any:
 
 
 def _part_to(block: Block, path: str, out: Converted) -> Iterator[dict[str, Any]]:
-    source = block.get("source") or {}
-    url = source.get("url") if source.get("type") == "url" else None
-    if block.get("type") == "text":
+    kind, source = block.get("type"), block.get("source") or {}
+    url = url_of(source) if kind == "image" else None
+    if kind == "text":
         out.only(block, path, "type", "text")
-        yield {"type": "text", "text": block["text"]}
-    elif block.get("type") == "image" and (url or source.get("type") == "base64"):
+        yield {"type": "text", "text": words_of(block)}
+    elif url is not None:
+        back = source_of(url)
         out.only(block, path, "type", "source")
-        out.only(source, f"{path}.source", *(("type", "url") if url else ("type", "media_type", "data")))
-        if url and DATA.match(url):
-            out.lose(f"{path}.source", "comes back as base64")
-        data = f"data:{source.get('media_type')};base64,{source.get('data')}"
-        yield {"type": "image_url", "image_url": {"url": url or data}}
+        out.only(source, f"{path}.source", *("url", *back) if source["type"] == "url" else back)
+        if source["type"] != back["type"]:
+            out.lose(f"{path}.source", f"comes back as {back['type']}")
+        yield {"type": "image_url", "image_url": {"url": url}}
     else:
-        out.lose(path, f"{block.get('type')} block left out")
+        out.lose(path, f"{kind} block left out")

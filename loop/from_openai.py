@@ -21,7 +21,7 @@ from typing import Any
 
 from loop.turns import Block, Message
 
-DATA = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
+DATA = re.compile(r"data:([^,]*);base64,(.*)", re.DOTALL)
 _ROLES: dict[Any, str] = {"user": "user", "system": "system", "developer": "system"}
 
 
@@ -51,6 +51,17 @@ class Converted:
         for key in block.keys() - set(keys):
             self.lose(f"{path}.{key}", "left out: no such field there")
 
+    def needs(self, block: Mapping[str, Any], path: str, *keys: str) -> None:
+        """Note each of these fields that a block lacks."""
+        for key in set(keys) - block.keys():
+            self.lose(f"{path}.{key}", "is not there, and comes back as null")
+
+
+def has_role(message: Any, path: str) -> None:
+    """Raise a `ValueError` for what says of nobody that it is theirs."""
+    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+        raise ValueError(f"{path} is no message that can be converted: it has no role")
+
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
@@ -68,8 +79,7 @@ def from_openai(messages: list[Message]) -> Converted:
     """
     out, rows = Converted(), list(enumerate(messages))
     for i, message in rows:
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            raise ValueError(f"messages[{i}] is no message that can be converted: it has no role")
+        has_role(message, f"messages[{i}]")
     first = messages[0] if messages else {}
     if _ROLES.get(first.get("role")) == "system" and isinstance(first.get("content"), str):
         _user_from(first, "messages[0]", out, behind_tools=False)
@@ -82,6 +92,8 @@ def from_openai(messages: list[Message]) -> Converted:
             with readable(f"messages[{i}]"):
                 if role == "assistant":
                     _assistant_from(message, f"messages[{i}]", out)
+                    if i > 0 and messages[i - 1]["role"] == role and messages[i - 1].get("tool_calls"):
+                        out.lose(f"messages[{i}]", "goes back in one message with the calls in front of it")
                 else:
                     behind = i > 0 and messages[i - 1]["role"] == "tool"
                     _user_from(message, f"messages[{i}]", out, behind)
@@ -91,9 +103,12 @@ def from_openai(messages: list[Message]) -> Converted:
 def _result_from(message: Message, i: int, out: Converted) -> Block:
     path, content = f"messages[{i}]", message.get("content")
     out.only(message, path, "role", "tool_call_id", "content")
+    out.needs(message, path, "tool_call_id")
     if isinstance(content, list):
         with readable(path):
             content = _parts_from(content, path, out)
+        if any(block["type"] != "text" for block in content):
+            out.lose(f"{path}.content", "goes back as its texts: results are text there")
     elif not isinstance(content, str):
         out.lose(f"{path}.content", "no content comes back as an empty text")
         content = ""
@@ -107,6 +122,8 @@ def _assistant_from(message: Message, path: str, out: Converted) -> None:
         blocks = [{"type": "text", "text": content}]
     elif isinstance(content, list):
         blocks = _parts_from(content, path, out)
+    if any(block["type"] != "text" for block in blocks):
+        out.lose(f"{path}.content", "goes back as its texts: an assistant says text there")
     if (not blocks and (content is not None or "content" not in message)) or (
         len(blocks) == 1 and blocks[0].get("text") != content
     ):
@@ -122,6 +139,8 @@ def _call_from(call: dict[str, Any], path: str, out: Converted) -> Block:
     function, ident = call.get("function") or {}, call.get("id")
     out.only(call, path, "id", "function", *(["type"] if call.get("type") == "function" else []))
     out.only(function, f"{path}.function", "name", "arguments")
+    out.needs(call, path, "id", "function")
+    out.needs(function, f"{path}.function", "name")
     text = function.get("arguments")
     given = input_of(text)
     if "INVALID_JSON" in given:
@@ -129,6 +148,31 @@ def _call_from(call: dict[str, Any], path: str, out: Converted) -> Block:
     if out.arguments.setdefault(str(ident), str(text)) != text:
         out.lose(f"{path}.function.arguments", "cannot be carried verbatim: written anew")
     return {"type": "tool_use", "id": ident, "name": function.get("name"), "input": given}
+
+
+def source_of(url: str) -> dict[str, Any]:
+    """Return the source of an image that stands in a URL, or is one."""
+    data = DATA.fullmatch(url)
+    if data is None:
+        return {"type": "url", "url": url}
+    return {"type": "base64", "media_type": data[1], "data": data[2]}
+
+
+def url_of(source: Mapping[str, Any]) -> str | None:
+    """Return the URL that an image's source is written as; None if it has none, such as a file's."""
+    url, kind, data = source.get("url"), source.get("media_type"), source.get("data")
+    if source.get("type") == "url":
+        return url if isinstance(url, str) else None
+    whole = source.get("type") == "base64" and isinstance(kind, str) and isinstance(data, str)
+    return f"data:{kind};base64,{data}" if whole else None
+
+
+def words_of(part: Mapping[str, Any]) -> str:
+    """Return the text of a block. Raises `TypeError` for what is none."""
+    words = part["text"]
+    if not isinstance(words, str):
+        raise TypeError("text that is no string")
+    return words
 
 
 def input_of(text: Any) -> dict[str, Any]:
@@ -174,7 +218,7 @@ def _parts_from(parts: list[Any], path: str, out: Converted) -> list[Block]:
 def _part_from(part: dict[str, Any], path: str, out: Converted) -> Iterator[Block]:
     if part.get("type") == "text":
         out.only(part, path, "type", "text")
-        yield {"type": "text", "text": part["text"]}
+        yield {"type": "text", "text": words_of(part)}
     elif part.get("type") == "image_url":
         out.only(part, path, "type", "image_url")
         image: Any = part.get("image_url")
@@ -182,13 +226,8 @@ def _part_from(part: dict[str, Any], path: str, out: Converted) -> Iterator[Bloc
             out.lose(f"{path}.image_url", "comes back as an object with a url")
             image = {"url": image}
         out.only(image, f"{path}.image_url", "url")
-        url = image["url"]
-        data = DATA.match(url)
-        source = (
-            {"type": "base64", "media_type": data[1], "data": data[2]}
-            if data
-            else {"type": "url", "url": url}
-        )
-        yield {"type": "image", "source": source}
+        if not isinstance(image["url"], str):
+            raise TypeError("a url that is no string")
+        yield {"type": "image", "source": source_of(image["url"])}
     else:
         out.lose(path, f"{part.get('type')} part left out")
