@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from breaks.lab import screen
+from breaks.lab import outlet, screen
 from breaks.lab.cli_run import Place, one_line
 from breaks.lab.cli_run import find as find_break
 from breaks.lab.names import known
@@ -45,6 +45,7 @@ data and node_modules are left out, and told.
 Every export holds every submission, also one that could not be graded, and is written also after an
 interrupt. Exit status: 0 every submission has full marks; 1 some have not;
 2 wrong usage, or something is undecided; 130 interrupted.
+Where the reader of stdout goes away and nothing else is to be written, the rest is not graded, so undecided.
 """
 MOST_SEED = 2**53 - 1  # the largest whole number that every reader of JSON keeps
 FILE = Place(dir_okay=False)
@@ -206,15 +207,17 @@ def _run(
     from breaks.lab.grading.view import exit_status, sections
 
     results: dict[int, Result] = {}
-    lines = _Lines(options.as_json)
+    lines, unlogged = _Lines(options.as_json), list[str]()
     ended: BaseException | None = None
     with Progress([each.name for each in found], len(listed), options.plain, options.as_json) as progress:
         try:
-            with _ended_by_a_signal(), closing(_graded(found, options, progress)) as going:
+            with _ended_by_a_signal(), closing(_graded(found, options, progress, unlogged)) as going:
                 for place, result in going:
                     results[place] = result
                     progress.done(place, result)
                     lines.show(results)
+                    if outlet.lost() and not files.files and not options.log:
+                        break  # nobody gets to know of the rest
         except click.ClickException:
             raise  # nothing was begun
         except (KeyboardInterrupt, Exception) as error:
@@ -223,7 +226,7 @@ def _run(
         for place, each in enumerate(found):
             results.setdefault(place, _missed(each, options.seed))
         whole = [results[place] for place in range(len(found))]
-        troubles = files.write(whole)
+        troubles = unlogged + files.write(whole)
         lines.show(results)
         if not options.as_json:
             screen.print_sections(sections(whole), screen.is_plain(options.plain))
@@ -241,9 +244,12 @@ def _missed(each: Submission | Unreadable, seed: int) -> Result:
 
 
 def _graded(
-    found: Sequence[Submission | Unreadable], options: Options, progress: Progress
+    found: Sequence[Submission | Unreadable], options: Options, progress: Progress, unlogged: list[str]
 ) -> Generator[tuple[int, Result], None, None]:
-    """Yield the place and the result of each, as they become known; the unreadable ones first."""
+    """Yield the place and the result of each, as they become known; the unreadable ones first.
+
+    `unlogged` is added to: in one line each what of the log could not be written.
+    """
     from breaks.lab.grading.grade import unjudged
     from breaks.lab.grading.result import Submission
 
@@ -252,13 +258,13 @@ def _graded(
     for place, each in enumerate(found):
         if not isinstance(each, Submission):
             yield place, unjudged(each.name, options.seed, each.reason)
-    with closing(_work(readable, options, progress)) as going:
+    with closing(_work(readable, options, progress, unlogged)) as going:
         for number, result in going:
             yield places[number], result
 
 
 def _work(
-    readable: Sequence[Submission], options: Options, progress: Progress
+    readable: Sequence[Submission], options: Options, progress: Progress, unlogged: list[str]
 ) -> Generator[tuple[int, Result], None, None]:
     more: dict[str, Any] = {"only": options.only, "hide": options.hide, "user": options.user}
     if options.scheduler:
@@ -275,19 +281,20 @@ def _work(
 
     def work(one: Submission) -> Result:
         log = options.log and os.path.join(options.log, _folder_name(one.name))
-        return grade(one, options.seed, log=log, stop=stop, heard=partial(progress.heard, one.name), **more)
+        heard = partial(progress.heard, one.name)
+        return grade(one, options.seed, log=log, stop=stop, heard=heard, unlogged=unlogged.append, **more)
 
     return graded(readable, options.jobs, work, stop, options.seed)
 
 
 def _folder_name(name: str) -> str:
     """A folder for the log of this submission, and of no other whose name is like it."""
-    plain = re.sub(r"[^\w.-]+", "_", name).lstrip(".")[:200]
-    return (
-        plain
-        if plain == name
-        else f"{plain}_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
-    )
+    whole = name.encode("utf-8", "replace")
+    begins = re.sub(r"[^\w.-]+", "_", name).lstrip(".").encode("utf-8", "replace")[:200]
+    plain = begins.decode("utf-8", "ignore")
+    if plain == name and not re.search(r"_[0-9a-f]{8}$", plain):  # what the others get
+        return plain
+    return f"{plain}_{hashlib.sha256(whole).hexdigest()[:8]}"
 
 
 class _Lines:

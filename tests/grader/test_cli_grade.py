@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -112,10 +113,19 @@ def test_each_submission_has_a_log_of_its_own() -> None:
     from breaks.lab.cli_grade import _folder_name
 
     names = ["ada", "ada lovelace", "ada/lovelace", "ada?lovelace", "../ada", "..", ".ada", "/", "a" * 300]
+    names += ["\U0001f986" * 100, _folder_name("ada lovelace")]
     folders = [_folder_name(name) for name in names]
     assert folders[0] == "ada"
     assert len(set(folders)) == len(names)
-    assert all(len(each) < 250 and "/" not in each and each[0] != "." for each in folders)
+    assert all(len(each.encode()) < 250 and "/" not in each and each[0] != "." for each in folders)
+
+
+def test_a_log_that_cannot_be_written_is_told(folder: Path) -> None:
+    """It costs nobody a mark, but nobody takes for written what is not: a line for each, and status 2."""
+    (folder / "full" / "ada" / "plain_question.json").mkdir(parents=True)
+    status, out, err = run("grade", "class/ada.py", *FIRST, "--log", "full", cwd=folder)
+    assert (status, "with full marks (exit 0)" in out) == (2, True)
+    assert err == f"break: {folder.resolve()}/full/ada/plain_question.json: Is a directory\n"
 
 
 def test_statuses_and_screen(folder: Path) -> None:
@@ -298,6 +308,30 @@ def test_what_is_left_out_of_a_class_is_said(tmp_path: Path) -> None:
         _, out, err = run("grade", "class", *command, *FIRST, "--json", cwd=tmp_path)
         assert err.splitlines()[0] == f"left out ({why}): README.md, package.json"
         assert [one["submission"] for one in lines(out)] == ["ada"]
+
+
+@pytest.mark.parametrize(("more", "status", "rows"), [((), 2, 0), (("--csv", "c.csv"), 1, 4)])
+def test_a_reader_that_goes_away(more: tuple[str, ...], status: int, rows: int, tmp_path: Path) -> None:
+    """Where nobody reads the rest it is not graded, so undecided; a file that was asked for is whole."""
+    for name in ("ada", "bob", "cyd", "dee"):
+        (tmp_path / f"{name}.py").write_text(GOOD if name == "ada" else MUTE)
+    names = [f"{name}.py" for name in ("ada", "bob", "cyd", "dee")]
+    command = shlex.join(
+        [sys.executable, "-m", "breaks", "grade", *names, *FIRST, "--json", "-j", "1", *more]
+    )
+    shell = f"{command} 2>err | head -c 1; echo :${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", shell],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout == f"{{:{status}\n"
+    states = [row["state"] for row in csv.DictReader((tmp_path / "c.csv").open())] if more else []
+    assert states == ["graded"] * rows
+    assert len((tmp_path / "err").read_text().splitlines()) == (4 if more else 2)
 
 
 def test_exercises_of_a_class(tmp_path: Path) -> None:

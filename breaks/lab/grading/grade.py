@@ -59,13 +59,15 @@ def grade(
     user: str = "",
     stop: threading.Event | None = None,
     heard: Callable[[str], None] = lambda name: None,
+    unlogged: Callable[[str], None] = lambda why: None,
 ) -> Result:
     """Grade a submission. Never raises for anything that it does; `StoppedError` if `stop` was set meanwhile.
 
     `seed`: of the run; `Result.seed` is this one, and repeats it. `only`: names of checks, and what they need
     is run as well. `hide`: folders that the loop may not see. `log`: a folder for the tape of each check.
     `user`: run the loop as that user, which takes root.
-    `heard` is called with the name of each check that has reported.
+    `heard` is called with the name of each check that has reported, `unlogged` with one line, once, if
+    something of the log could not be written; the result does not hang on it.
     """
     started = time.monotonic()
     try:
@@ -82,6 +84,8 @@ def grade(
         reason = talk.hold(job)
     except OSError as error:
         reason = f"the grading process could not be started: {error.strerror or error}"
+    if talk.unlogged:
+        unlogged(talk.unlogged)
     checks = tuple(talk.check(each) for each in listed)
     seconds = time.monotonic() - started
     return Result(submission.name, seed, checks, talk.isolation, seconds, version(), reason)
@@ -108,7 +112,7 @@ class _Talk:
     ) -> None:
         self.expected = {each.name for each in listed}
         self.told: dict[str, dict[str, Any]] = {}
-        self.isolation = ""
+        self.isolation = self.unlogged = ""
         self.ended = False
         self.stop = stop
         self.heard = heard
@@ -172,6 +176,9 @@ class _Talk:
             return line["end"] in (0, 1)  # pytest: all passed, some failed; anything else is its own trouble
         if set(line) == {"isolation"}:
             self.isolation = str(line["isolation"])
+            return True
+        if set(line) == {"unlogged"}:
+            self.unlogged = self.unlogged or str(line["unlogged"])[:MESSAGE]
             return True
         if set(line) != KEYS or not _well_formed(line):
             return False

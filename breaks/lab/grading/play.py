@@ -9,7 +9,7 @@ import json
 import queue
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
@@ -177,9 +177,15 @@ def _spread(value: Any, level: int = 0) -> str:
 
 
 def keep(folder: Path, check: str, tapes: list[Tape]) -> None:
-    """Write the tapes of a check into a folder, one file per check."""
+    """Write the tapes of a check into a folder, one file per check, whole or not at all. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{check}.json").write_text(written(tapes), encoding="utf-8", errors="backslashreplace")
+    file = folder / f"{check}.json"
+    try:
+        file.write_text(written(tapes), encoding="utf-8", errors="backslashreplace")
+    except OSError:
+        with suppress(OSError):
+            file.unlink()
+        raise
 
 
 def _tape(tape: Tape) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from breaks.lab.grading.failure import LONGEST, Failure, quoted
 from breaks.lab.grading.play import Ground, Player, keep
 from breaks.lab.grading.provider import LARGEST, Switchboard
 from breaks.lab.grading.result import State, Submission
+from breaks.lab.grading.tape import Tape
 
 Tell = Callable[[dict[str, Any]], None]
 UNLISTED = SimpleNamespace(weight=1.0, needs=(), offers="", help="")
@@ -36,7 +37,8 @@ class Grading:
 
     `job`: `seed`, and if given `only` (names of checks), `hide` (folders the loop may not see), `log` (a
     folder for the tapes), `pace` (a factor on the time limits). `tell` is given `{"isolation": ...}` once,
-    then one report per check. `ground` and `board`: another place to start loops in than a jail and a server.
+    then one report per check, and `{"unlogged": ...}` for a tape that could not be written. `ground` and
+    `board`: another place to start loops in than a jail and a server.
     """
 
     def __init__(
@@ -90,6 +92,13 @@ class Grading:
         """Note the state of a check, and tell it."""
         self.states[check], self.messages[check] = state, message
         self._tell({"check": check, "state": state, "message": message, "seconds": round(seconds, 3)})
+
+    def keep(self, folder: Path, check: str, tapes: list[Tape]) -> None:
+        """Write the tapes of a check down, or tell that they could not be."""
+        try:
+            keep(folder, check, tapes)
+        except OSError as error:
+            self._tell({"unlogged": f"{folder / check}.json: {error.strerror or error}"})
 
     def wanted(self, check: str) -> bool:
         """Whether a check is run at all."""
@@ -207,7 +216,7 @@ def play(request: pytest.FixtureRequest) -> Iterator[Player]:
     player = grading.player(check)
     yield player
     if grading.log is not None:
-        keep(grading.log, check, player.tapes)
+        grading.keep(grading.log, check, player.tapes)
 
 
 BEGAN = pytest.StashKey[float]()
