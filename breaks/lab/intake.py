@@ -29,6 +29,7 @@ MAX_LINE = 64 << 20
 MAX_DOCUMENT = 512 << 20
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
+ESCAPED = re.compile(rb"\\u[dD]")
 PAIRED = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..")
 HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 LINES = re.compile(r"\.(?:jsonl|ndjson)(?:\.gz)?$", re.IGNORECASE)
@@ -167,7 +168,7 @@ def parse(text: bytes) -> Any:
     """The value of a JSON text; raises `UnreadableError` with the reason."""
     try:
         value = DECODER.decode(text.decode("utf-8"))
-        if (b"\\ud" in text or b"\\uD" in text) and HALF.search(PAIRED.sub(b"", text)):
+        if ESCAPED.search(text) and HALF.search(PAIRED.sub(b"", text)):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
