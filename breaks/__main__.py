@@ -26,8 +26,10 @@ if not sys.flags.safe_path and _shadows():
 def main() -> None:
     """Load the program and run it; Ctrl-C is quiet while it loads, and while it ends."""
     try:
+        from breaks.lab import outlet
         from breaks.lab.cli import main as run
 
+        outlet.install()
         run()
     except KeyboardInterrupt:
         sys.exit(130)

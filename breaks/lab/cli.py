@@ -253,13 +253,6 @@ def _status(args: list[str] | None) -> int:
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         return 130
-    except SystemExit:
-        if not type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
-            raise
-        return 0  # click ends with 1 where the reader went away, and here that means "not as predicted"
-    except BrokenPipeError:  # the reader went away, as `| head` does
-        _drop_output()
-        return 0
     except click.ClickException as error:
         said = " ".join(line.strip() for line in error.format_message().split("\n"))
         screen.complain(f"break: {said}")

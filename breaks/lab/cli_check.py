@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from breaks.lab import screen
+from breaks.lab import outlet, screen
 
 if TYPE_CHECKING:
     from breaks.lab.asked_of import Choices
@@ -34,7 +34,8 @@ or an array of these.
 
 \b
 Exit status: 0 everything accepted; 1 something refused, or accepted but worse;
-2 something unreadable, or nothing refused and something undecided. What was skipped counts neither way.
+2 something unreadable, or nothing refused and something undecided, or the reader of stdout went away
+before the end. What was skipped counts neither way.
 """
 
 
@@ -65,7 +66,9 @@ def check_command(
         for answer in _answers(files, Choices(model, account, version)):
             counts["unreadable" if answer.trouble else answer.verdict] += 1
             printer.show(answer)
-    status = exit_status(counts)
+            if outlet.lost():
+                break
+    status = exit_status(counts) or (2 if outlet.lost() else 0)
     printer.end(counts, status)
     return status
 

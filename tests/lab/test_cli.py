@@ -299,7 +299,7 @@ def test_no_connection_is_undecided(here: Here, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_usage_error_of_several_lines_is_one_plain_line(here: Here) -> None:
     """Where click lists what may be chosen, each on an indented line, one line says the same."""
-    assert here.run("pack") == (2, "", "break: Missing argument '{gradescope}'. Choose from: gradescope\n")
+    assert here.run("pack") == (2, "", "break: Missing argument 'KIND'. Choose from: gradescope\n")
 
 
 def test_unexpected_errors_are_one_line(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

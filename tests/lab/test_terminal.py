@@ -152,10 +152,35 @@ def test_answer_on_the_command_line_is_not_asked_for(tmp_path: Path) -> None:
     assert "fine)? " not in terminal.screen
 
 
-def test_a_reader_that_goes_away_changes_no_status(tmp_path: Path) -> None:
-    """`| head` ends the output and not the meaning of the exit status."""
-    command = f"{sys.executable} -m breaks split-results --plain | head -1; echo ${{PIPESTATUS[0]}}"
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("split-results --plain", 0),
+        ("split-results --plain --predict refused", 1),
+        ("split-results --predict worse --json", 0),
+        ("--help", 0),
+        ("list", 0),
+        ("check good.jsonl bad.jsonl --json", 2),  # nothing was refused so far, and not all was looked at
+        ("check bad.jsonl good.jsonl --json", 1),
+    ],
+)
+def test_a_reader_that_goes_away_changes_no_status(command: str, status: int, tmp_path: Path) -> None:
+    """`| head` ends the output and not the meaning of the exit status, and what is kept of a run is kept."""
+    body = {"model": "claude-haiku-5-5", "max_tokens": 5, "messages": [{"role": "user", "content": "hello"}]}
+    (tmp_path / "good.jsonl").write_text(f"{json.dumps(body)}\n" * 500)
+    (tmp_path / "bad.jsonl").write_text(json.dumps({**body, "messages": []}) + "\n")
+    shell = f"{sys.executable} -m breaks {command} | head -c 1; echo :${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+        ["bash", "-c", shell], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
     )
-    assert done.stdout.splitlines() == ["split-results: One message per result", "0"]
+    assert (done.stdout[1:], done.stderr) == (f":{status}\n", "")
+    assert (tmp_path / ".break").exists() == command.startswith("split")
+
+
+def test_an_endless_input_ends_with_its_reader(tmp_path: Path) -> None:
+    """`check` stops where nobody reads it, whatever would still come."""
+    shell = f"yes '[]' | {sys.executable} -m breaks check - --json | head -1"
+    done = subprocess.run(
+        ["sh", "-c", shell], cwd=tmp_path, env=environment(), capture_output=True, timeout=60
+    )
+    assert json.loads(done.stdout)["line"] == 1
