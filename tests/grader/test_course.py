@@ -147,6 +147,7 @@ def asks(**more):
         ),
         ({"tools": []}, "has to hold every tool that is served"),
         ({"tools": [{"name": "own", "input_schema": {"type": "object"}}]}, "has to hold every tool"),
+        ({"tools": [{"name": ["own"]}, {"name": {}}, {}, 1]}, "has to hold every tool"),
     ],
 )
 def test_a_first_request_without_question_or_tools_is_told(more, words):

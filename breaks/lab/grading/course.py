@@ -146,7 +146,8 @@ class Course:
                 f"was {quoted(said) if said else 'no text of a user'}."
             )
         listed = first.get("tools")
-        given = {t.get("name"): t for t in listed if isinstance(t, dict)} if isinstance(listed, list) else {}
+        each = [t for t in listed if isinstance(t, dict)] if isinstance(listed, list) else []
+        given = {t["name"]: t for t in each if isinstance(t.get("name"), str)}
         for definition in self.world.definitions:
             _defined(definition, given)
 
@@ -215,7 +216,7 @@ class Course:
 
     def _nothing_forged(self) -> None:
         """No call stands in a request that no reply had."""
-        made = {call.get("id") for _, call in self.calls}
+        made = [call.get("id") for _, call in self.calls]  # what stands in a request may be of any type
         for each in self.conversation:
             for i, message in enumerate(each.messages):
                 for block in blocks_of(message.get("content") if isinstance(message, dict) else None):
