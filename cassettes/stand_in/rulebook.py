@@ -216,7 +216,7 @@ def _judge(view: View) -> Judgement:
     if fault is not None:
         return Judgement(fault, _unjudged(view) if fault.rule.stage > 4 else ())
     report = view.examined
-    notes = [note for r in rules() if r.remark for note in r.remark(view)]
+    notes = [note for remark in _remarks() for note in remark(view)]
     return Judgement(None, (*_unjudged(view), *notes), report.dropped, report.usable)
 
 
@@ -243,6 +243,11 @@ def _faults(view: View) -> Iterator[Fault]:
 def _of_stage(stage: int) -> tuple[Rule, ...]:
     rules()
     return tuple(r for r in _RULES if r.stage == stage and r.judge)
+
+
+@cache
+def _remarks() -> tuple[Callable[[View], Iterable[str]], ...]:
+    return tuple(r.remark for r in rules() if r.remark)
 
 
 def _order(r: Rule, hit: Hit) -> tuple[int, tuple[int, ...]]:

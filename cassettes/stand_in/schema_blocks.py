@@ -63,7 +63,8 @@ def is_plain(block: Any) -> bool:
         named = size == 4 and _is_id(block.get("id")) and isinstance(block.get("input"), dict)
         return named and isinstance(block.get("name"), str) and 0 < len(block["name"]) <= LONGEST_NAME
     if kind == "tool_result":
-        return size == 3 and _is_id(block.get("tool_use_id")) and isinstance(block.get("content"), str)
+        whole = size == 3 or (size == 4 and block.get("is_error") is False)
+        return whole and _is_id(block.get("tool_use_id")) and isinstance(block.get("content"), str)
     if kind == "text":
         return size == 2 and isinstance(block.get("text"), str)
     texts = isinstance(block.get("thinking"), str) and isinstance(block.get("signature"), str)

@@ -43,6 +43,9 @@ class Report:
     usable: tuple[Placed, ...] = ()
 
 
+NOTHING = Report()
+
+
 def redacted_key(key: bytes) -> bytes:
     """The key for the `data` of redacted_thinking, so that a signature cannot pass as data."""
     return hashlib.sha256(b"redacted_thinking:" + key).digest()
@@ -63,6 +66,8 @@ def mark(placed: Placed) -> Any:
 def examine(view: View) -> Report:
     """What becomes of each thinking block of a request."""
     false, unjudged, genuine = [], [], []
+    if view.kinds.keys().isdisjoint(("thinking", "redacted_thinking")):
+        return NOTHING
     for placed in view.blocks("thinking", "redacted_thinking"):
         ours = looks_ours(mark(placed))
         record = record_of(placed, view.settings.key) if ours else None

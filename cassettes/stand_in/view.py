@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from cassettes.stand_in.keys import BINDING_BETA as BINDING_BETA
@@ -30,7 +31,6 @@ TODAY = "9999"
 THINKING_TYPES = ("thinking", "redacted_thinking")
 # Blocks that are neither a call nor a result.
 QUIET = frozenset({"text", "thinking", "redacted_thinking", "image", "document", "search_result"})
-QUIET_OR_RESULT = QUIET | {"tool_result"}
 MODES = ("adaptive", "enabled", "disabled", "between_tools")
 
 
@@ -51,19 +51,26 @@ class Turn:
     role: str
     blocks: list[Placed] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
-    kinds: dict[str, list[Placed]] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> dict[str, list[Placed]]:
+        """The turn's blocks by their type."""
+        return _by_type([self])
 
     def of(self, *types: str) -> list[Placed]:
         """The turn's blocks of these types, in order."""
-        if len(types) == 1:
-            return self.kinds.get(types[0], [])
-        return _in_order([self.kinds[kind] for kind in types if kind in self.kinds])
+        return [placed for placed in self.blocks if placed.type in types]
 
 
-def _in_order(found: list[list[Placed]]) -> list[Placed]:
-    if len(found) > 1:
-        return sorted((placed for some in found for placed in some), key=lambda placed: placed.joined)
-    return found[0] if found else []
+def _by_type(turns: list[Turn]) -> dict[str, list[Placed]]:
+    found: dict[str, list[Placed]] = {}
+    for turn in turns:
+        for placed in turn.blocks:
+            if placed.type in found:
+                found[placed.type].append(placed)
+            else:
+                found[placed.type] = [placed]
+    return found
 
 
 class Places(NamedTuple):
@@ -180,7 +187,10 @@ class View:
         """The blocks of these types in order (all blocks, without types)."""
         if not types:
             return (placed for turn in self.turns for placed in turn.blocks)
-        return iter(_in_order([self.kinds[kind] for kind in types if kind in self.kinds]))
+        found = [self.kinds[kind] for kind in types if kind in self.kinds]
+        if len(found) > 1:
+            return iter(sorted(chain(*found), key=lambda placed: placed.joined))
+        return iter(found[0] if found else ())
 
     @cached_property
     def unsettled(self) -> list[int]:
@@ -188,12 +198,14 @@ class View:
 
         A shortcut for long lists, which are made of plain pairs; only for rules behind the schema.
         """
+        if self.kinds.keys() <= QUIET:
+            return []
         found, k, last = [], 0, len(self.turns) - 1
         while k <= last:
             if k < last and _plain_pair(self.turns[k], self.turns[k + 1]):
                 k += 2
                 continue
-            if not self.turns[k].kinds.keys() <= QUIET:
+            if any(placed.type not in QUIET for placed in self.turns[k].blocks):
                 found.append(k)
             k += 1
         return found
@@ -201,11 +213,7 @@ class View:
     @cached_property
     def kinds(self) -> dict[str, list[Placed]]:
         """All blocks by their type."""
-        found: dict[str, list[Placed]] = {}
-        for turn in self.turns:
-            for kind, some in turn.kinds.items():
-                found.setdefault(kind, []).extend(some)
-        return found
+        return _by_type(self.turns)
 
     @cached_property
     def marked(self) -> list[Placed]:
@@ -254,37 +262,31 @@ def join(messages: list[Any]) -> list[Turn]:
             turns.append(Turn("user"))
         if not turns or turns[-1].role != role:
             turns.append(Turn(role))
-        turns[-1].sent.append(i)
-        _place(turns[-1], len(turns) - 1, i, content_of(message))
+        turn, k = turns[-1], len(turns) - 1
+        turn.sent.append(i)
+        n = len(turn.blocks)
+        for j, block in enumerate(content_of(message)):
+            sent, kind = (i, j), block.get("type")
+            joined = sent if i == k and not n else (k, n + j)
+            turn.blocks.append(Placed(block, kind if isinstance(kind, str) else str(kind), sent, joined))
     return turns
-
-
-def _place(turn: Turn, k: int, i: int, blocks: list[dict[str, Any]]) -> None:
-    """Put a message's blocks at the end of its turn, the k-th."""
-    kinds, n = turn.kinds, len(turn.blocks)
-    alike = i == k and not n
-    for j, block in enumerate(blocks):
-        sent, kind = (i, j), block.get("type")
-        name = kind if isinstance(kind, str) else str(kind)
-        placed = Placed(block, name, sent, sent if alike else (k, n + j))
-        turn.blocks.append(placed)
-        if name in kinds:
-            kinds[name].append(placed)
-        else:
-            kinds[name] = [placed]
 
 
 def _plain_pair(turn: Turn, after: Turn) -> bool:
     """Whether a turn ends in calls and the next one opens with exactly their results, in their order."""
-    calls, results = turn.of("tool_use"), after.of("tool_result")
-    if not calls or len(calls) != len(results) or turn.role != "assistant" or after.role != "user":
-        return False
-    if turn.blocks[-len(calls)] is not calls[0] or after.blocks[len(results) - 1] is not results[-1]:
-        return False
-    if "tool_result" in turn.kinds or (len(after.kinds) > 1 and not after.kinds.keys() <= QUIET_OR_RESULT):
-        return False
-    ids = [placed.block.get("id") for placed in calls]
-    return len(set(ids)) == len(ids) and ids == [placed.block.get("tool_use_id") for placed in results]
+    calls: list[Any] = []
+    for placed in turn.blocks if turn.role == "assistant" and after.role == "user" else ():
+        if placed.type == "tool_use":
+            calls.append(placed.block.get("id"))
+        elif calls or placed.type == "tool_result":
+            return False
+    results: list[Any] = []
+    for n, placed in enumerate(after.blocks if calls else ()):
+        if placed.type == "tool_result" and n == len(results):
+            results.append(placed.block.get("tool_use_id"))
+        elif placed.type not in QUIET:
+            return False
+    return bool(calls) and calls == results and len(set(calls)) == len(calls)
 
 
 def joined_to_sent(turns: list[Turn], place: Place) -> Place | None:

@@ -40,7 +40,7 @@ def compaction(view: View) -> Iterator[Hit]:
     """A compaction block without its strategy, or a trigger that is too low."""
     listed = _edits(view)
     kinds = [str(edit.get("type")) for edit in listed]
-    if any(view.blocks("compaction")) and "compact_20260112" not in kinds and "compaction" not in view.body:
+    if "compaction" in view.kinds and "compact_20260112" not in kinds and "compaction" not in view.body:
         yield Hit(form=0)
     for n, edit in enumerate(listed):
         if kinds[n] == "compact_20260112" and _low(edit.get("trigger")):

@@ -85,7 +85,8 @@ def empty_content(view: View) -> Iterator[Hit]:
     """A turn without content."""
     new = view.known.version >= (5, 0)
     for turn in view.turns:
-        if len(turn.blocks) > len(turn.sent) or not turn.sent or not _all_empty(view, turn):
+        some = turn.blocks and turn.blocks[0].block.get("text") != ""  # so has an empty string as content
+        if some or not turn.sent or not _all_empty(view, turn):
             continue
         spared = turn.role == "system" or (turn.role == "assistant" and (new or turn is view.turns[-1]))
         if not spared:
@@ -152,7 +153,8 @@ def _written(view: View, placed: Placed) -> bool:
 def blank_text(view: View) -> Iterator[Hit]:
     """A text of white space only."""
     for placed in view.blocks("text"):
-        if _blank(placed.block.get("text")) and not _beside_others(view.turns[placed.joined[0]]):
+        text = placed.block["text"]
+        if text.isspace() and not _beside_others(view.turns[placed.joined[0]]):
             yield Hit(joined=placed.joined, sent=placed.sent)
     system = view.body.get("system")
     texts = (

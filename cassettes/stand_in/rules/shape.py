@@ -198,8 +198,7 @@ def tool_name(view: View) -> Iterator[Hit]:
 )
 def types(view: View) -> Iterator[Hit]:
     """A value of another type than the schema's."""
-    forms = {kind: form for form, kind in enumerate(_TYPES)}
-    found = hits(view, {**forms, "message": forms["object"]}, {"array": 0, "message": 1})
+    found = hits(view, _FORMS, {"array": 0, "message": 1})
     return (hit for hit in found if not _of_thinking(hit))
 
 
@@ -216,6 +215,7 @@ _TYPES = (
     "string",
     "body",
 )
+_FORMS = {**{kind: form for form, kind in enumerate(_TYPES)}, "message": _TYPES.index("object")}
 
 
 @shape(

@@ -48,8 +48,10 @@ _EXPECTED = (
 )
 def thinking_first(view: View) -> Iterator[Hit]:
     """An open tool loop whose first assistant turn does not begin with thinking."""
+    if view.thinking != "enabled" or view.beta("interleaved-thinking"):
+        return
     opener = _loop_opener(view)
-    if view.thinking != "enabled" or view.beta("interleaved-thinking") or opener is None or not opener.blocks:
+    if opener is None or not opener.blocks:
         return
     first = opener.blocks[0]
     if first.type not in THINKING_TYPES:
@@ -124,7 +126,9 @@ def thinking_not_first(view: View) -> Iterator[Hit]:
 )
 def latest_turn(view: View) -> Iterator[Hit]:
     """A thinking block of the latest assistant turn that does not continue its response's run."""
-    turn, records = view.latest_assistant, dict((p.joined, r) for p, r in view.examined.genuine)
+    if not view.examined.genuine:
+        return
+    turn, records = view.latest_assistant, {p.joined: record for p, record in view.examined.genuine}
     blocks = turn.of(*THINKING_TYPES) if turn else []
     if all(placed.joined in records for placed in blocks):
         run = [(placed, records[placed.joined]) for placed in blocks]

@@ -35,8 +35,8 @@ SAMPLING = ("temperature", "top_p", "top_k")
 )
 def assistant_document(view: View) -> Iterator[Hit]:
     """A document in an assistant turn."""
-    for placed in view.blocks("document"):
-        if view.version >= NEW_VERSION and view.role_at(placed) == "assistant":
+    for placed in view.blocks("document") if view.version >= NEW_VERSION else ():
+        if view.role_at(placed) == "assistant":
             yield Hit(joined=(placed.joined[0], None), sent=(placed.sent[0], None), order=placed.joined)
 
 
@@ -81,8 +81,8 @@ def _cited(text: dict[str, object]) -> bool:
 )
 def sampling(view: View) -> Iterator[Hit]:
     """A sampling parameter under the new version."""
-    for n, key in enumerate(SAMPLING):
-        if view.version >= NEW_VERSION and key in view.body:
+    for n, key in enumerate(SAMPLING if view.version >= NEW_VERSION else ()):
+        if key in view.body:
             yield Hit(form=n, order=(EXTRAS, n))
 
 
