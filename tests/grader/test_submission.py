@@ -95,8 +95,10 @@ def test_a_command(tmp_path):
     """With a command a file is a submission of any language, and {file} becomes its name."""
     tree(tmp_path, a_mjs="1", b_mjs="2")
     (tmp_path / "c d.mjs").write_text("3")
+    (tmp_path / "--eval=4").write_text("4")
     found = find([tmp_path], "node {file}")
     assert [(each.name, each.command) for each in found] == [
+        ("--eval=4", "node ./--eval=4"),
         ("a.mjs", "node a.mjs"),
         ("b.mjs", "node b.mjs"),
         ("c d.mjs", "node 'c d.mjs'"),

@@ -199,7 +199,8 @@ def _command(command: str, place: Path, files: dict[str, bytes]) -> str:
         raise _RefusedError(
             f"{FILE} in the command needs one program, and in this folder are {len(programs)}"
         )
-    return command.replace(FILE, shlex.quote(programs[0]))
+    file = programs[0] if not programs[0].startswith("-") else f"./{programs[0]}"  # a file, and no option
+    return command.replace(FILE, shlex.quote(file))
 
 
 def _files(place: Path) -> tuple[dict[str, bytes], dict[str, str]]:
