@@ -89,6 +89,8 @@ def _assistant_to(content: Any, path: str, out: Converted, arguments: Mapping[st
             out.lose(where, f"{block.get('type')} block left out")
     if parts or calls:
         said: Any = parts if len(parts) > 1 else parts[0]["text"] if parts else None
+        if said == "":
+            out.lose(path, "an empty text does not come back")
         out.messages.append(
             {"role": "assistant", "content": said, **({"tool_calls": calls} if calls else {})}
         )

@@ -54,7 +54,7 @@ class Converted:
     def needs(self, block: Mapping[str, Any], path: str, *keys: str) -> None:
         """Note each of these fields that a block lacks."""
         for key in set(keys) - block.keys():
-            self.lose(f"{path}.{key}", "is not there, and comes back as null")
+            self.lose(f"{path}.{key}", "is not there, and is put there on the way back")
 
 
 def has_role(message: Any, path: str) -> None:
@@ -139,7 +139,7 @@ def _call_from(call: dict[str, Any], path: str, out: Converted) -> Block:
     function, ident = call.get("function") or {}, call.get("id")
     out.only(call, path, "id", "function", *(["type"] if call.get("type") == "function" else []))
     out.only(function, f"{path}.function", "name", "arguments")
-    out.needs(call, path, "id", "function")
+    out.needs(call, path, "id", "type", "function")
     out.needs(function, f"{path}.function", "name")
     text = function.get("arguments")
     given = input_of(text)
