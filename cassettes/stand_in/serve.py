@@ -32,6 +32,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 HOST = "127.0.0.1"
 AT_ONCE = 512  # requests or connections at a time; what comes beyond is told 503
+SPARE = 64  # connections beyond that are kept open to be told so; descriptors are few
 GRACE = 1  # seconds that an open answer has to end in when the server stops
 IDLE = 300  # seconds that a connection is kept for its next request: clients close theirs sooner
 DRAIN = 4 * MAX_BODY  # of a body that is too large, so much is read and thrown away before the answer
@@ -195,6 +196,8 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.app_state = {**self.app_state, "connection": self}
+        if len(self.connections) > AT_ONCE + SPARE:
+            transport.abort()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that says no more after its request still gets the answer, unless none will come."""

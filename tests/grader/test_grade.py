@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from breaks.lab.grading import bundled, grade, nursery, pool, worker
+from breaks.lab.grading import bundled, grade, nursery, pool, sight, worker
 from breaks.lab.grading.bundled import Listed
 from breaks.lab.grading.result import Result, Submission
 
@@ -305,3 +305,14 @@ def test_pid_helper_sees_this_process() -> None:
     child.wait()
     assert alive(os.getpid())
     assert not alive(child.pid)
+
+
+def test_a_grading_process_has_descriptors_enough() -> None:
+    """Where a shell gives few, a grading process takes what it may, so that no loop uses all of them up."""
+    code = "import resource\nfrom breaks.lab.grading import worker\n"
+    code += "resource.setrlimit(resource.RLIMIT_NOFILE, (100, {hard}))\nworker._open_enough()\n"
+    code += "print(resource.getrlimit(resource.RLIMIT_NOFILE))"
+    for hard, soft in ((4000, worker.DESCRIPTORS), (200, 200)):
+        words = [sys.executable, "-c", code.format(hard=hard)]
+        run = subprocess.run(words, capture_output=True, text=True, check=True, cwd=sight.ROOT)
+        assert run.stdout == f"({soft}, {hard})\n"

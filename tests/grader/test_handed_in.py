@@ -107,9 +107,12 @@ def test_folders_without_end_are_refused(tmp_path):
         os.close(at)
     for number in range(submission.MOST_FILES + 1):
         (tmp_path / "wide" / str(number)).mkdir()
+    for number in range(submission.MOST_LINKS + 1):
+        (tmp_path / "linked" / str(number) / "node_modules").mkdir(parents=True)
     try:
-        deep, wide = submission.find([tmp_path])
+        deep, linked, wide = submission.find([tmp_path])
     finally:
         keeper.remove(str(tmp_path / "deep"))  # deeper than pytest could
     assert deep == Unreadable("deep", f"folders are nested deeper than {submission.DEEPEST}")
+    assert linked == Unreadable("linked", f"more than {submission.MOST_LINKS} folders named node_modules")
     assert wide == Unreadable("wide", f"more than {submission.MOST_FILES} folders")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +16,7 @@ import anthropic
 import httpx2
 import pytest
 
-from cassettes.stand_in import Settings, faults
+from cassettes.stand_in import Settings, faults, serve
 from cassettes.stand_in.faults import Fault, Faulty, Played
 from cassettes.stand_in.message import Request, Response
 from cassettes.stand_in.serve import Server, handler_of
@@ -258,6 +260,24 @@ def test_a_handler_that_plays_nonsense_is_survived() -> None:
             httpx2.get(server.url, trust_env=False).raise_for_status()
         assert httpx2.get(server.url, trust_env=False).content == b"fine"
         assert len(server.failures) == 1
+
+
+def test_connections_that_say_nothing_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond those that are told to come later a connection is cut, and the next one is answered again."""
+    monkeypatch.setattr(serve, "AT_ONCE", 4)
+    monkeypatch.setattr(serve, "SPARE", 2)
+    with Server(lambda _: Played(Response(200, {}, b"fine"))) as server:
+        held = [socket.create_connection((server.host, server.port), timeout=10) for _ in range(10)]
+        for each in held[6:]:
+            with each, contextlib.suppress(ConnectionResetError):
+                assert each.recv(1) == b""
+        for each in held[:6]:
+            each.settimeout(0.05)
+            with each, pytest.raises(TimeoutError):
+                each.recv(1)
+        deadline = time.monotonic() + 10
+        while httpx2.get(server.url, trust_env=False).content != b"fine":
+            assert time.monotonic() < deadline
 
 
 @pytest.mark.parametrize("strict", [False, True])

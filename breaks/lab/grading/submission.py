@@ -20,7 +20,7 @@ from breaks.lab.grading.result import Submission
 
 ENTRY = "solve.py"
 MOST_FILES, MOST_BYTES = 500, 8 << 20  # of one submission; `node_modules` is linked, not copied
-DEEPEST = 50  # folders in folders
+DEEPEST, MOST_LINKS = 50, 20  # folders in folders, and folders that are linked
 LEFT_OUT = frozenset({"__pycache__", "venv"})  # with every hidden name: .git, .venv, .DS_Store
 LINKED = frozenset({"node_modules"})
 FILE = "{file}"
@@ -232,6 +232,8 @@ def _walk(top: Path, links: dict[str, str]) -> Iterator[Path]:
             if path.name in LINKED and path.is_dir():
                 _inside(path, top)
                 links[_relative(path, top)] = os.path.realpath(path)
+                if len(links) > MOST_LINKS:
+                    raise _RefusedError(f"more than {MOST_LINKS} folders named {path.name}")
             elif path.is_symlink() and path.is_dir():
                 raise _RefusedError(f"{_relative(path, top)} is a link to a folder")
             elif path.is_dir():

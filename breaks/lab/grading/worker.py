@@ -8,6 +8,7 @@ and what the result comes to (`grade.py`).
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -21,6 +22,7 @@ from breaks.lab.grading.channel import Channel, packed, unpacked
 from breaks.lab.grading.processes import taken_from_stdin
 from breaks.lab.grading.result import Submission
 
+DESCRIPTORS = 2048  # of a grading process: a server's connections, and what it needs itself
 PLACE = "break-grade-"  # how the name of the folder begins that a grading process works in
 
 
@@ -57,6 +59,7 @@ def main() -> None:
     job = channel.receive()
     if job is None:
         return
+    _open_enough()
     threading.Thread(target=_end_with_parent, args=(channel.sock,), daemon=True).start()
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     status = run(job, channel)
@@ -77,6 +80,14 @@ def run(job: Mapping[str, Any], channel: Channel) -> int:
 
     plugin.begin(job, from_json(job["submission"]), tell)
     return int(pytest.main(arguments(bundled.folder(), files)))
+
+
+def _open_enough() -> None:
+    """Make room for as many connections as a loop may hold open; a shell often gives fewer descriptors."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _end_with_parent(sock: socket.socket) -> None:
