@@ -62,4 +62,4 @@ def _table(lines: list[str]) -> None:
 
 def _progress(number: int, of: int, label: str) -> None:
     if screen.is_terminal(sys.stderr):
-        click.echo(f"{number + 1} of {of}: {label}", err=True)
+        screen.complain(f"{number + 1} of {of}: {label}")

@@ -165,7 +165,7 @@ def _play(brk: Break, options: Options) -> Observation:
         if options.via == "live":
             require_key()
             said = f"asking the provider; an answer may take its time, {LIVE_SECONDS:.0f} seconds at the most"
-            click.echo(said, err=True)
+            screen.complain(said)
         return run(Asked(brk, options.model, account, options.via, options.guard))
     except (MissingKey, CorruptCassette) as error:
         raise one_line(str(error)) from None

@@ -116,7 +116,8 @@ def _announce(server: Server, as_json: bool) -> None:
         click.echo(json.dumps({"schema": 1, "url": server.url, "port": server.port, "pid": os.getpid()}))
     else:
         click.echo(f"export {BASE_URL}={server.url}\nexport {API_KEY}={NO_KEY}")
-        click.echo(ABOUT, err=True)
+        for line in ABOUT.splitlines():
+            screen.complain(line)
 
 
 def _seen(log: ExchangeLog | None) -> Callable[[Request, Played], None]:

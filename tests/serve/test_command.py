@@ -147,6 +147,18 @@ def test_a_full_disk_stops_nothing() -> None:
     assert "No space left" in err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_remark_that_cannot_be_made_stops_nothing() -> None:
+    """Without a place for remarks it serves; without one for the two lines it ends with 2 and says so."""
+    with Path("/dev/full").open("w") as full:
+        with serving(stderr=full) as (process, url):
+            assert ask(url).status_code == 200
+            assert ended(process)[0] == 0
+        done = subprocess.run(COMMAND, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "the output cannot be written" in done.stderr
+
+
 @pytest.mark.parametrize("where", ["missing/log.jsonl", "."])
 def test_a_log_that_cannot_be_is_said_at_the_start(where: str, tmp_path: Path) -> None:
     """A folder, or a file in no folder, is one line and status 2 before anything is served."""
