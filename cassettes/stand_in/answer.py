@@ -3,14 +3,16 @@
 It parses, has the rules judge, and otherwise lets the scripted model reply. Behind it is no state, clock
 or chance: the same request gets the same bytes, and a restart between two calls changes nothing.
 
-Not here: credentials, rate limits and faults (none is played), and any real model. Sentences about
-malformed JSON and methods are not what the lab is about, and are of low confidence.
+Not here: credentials and the version header (neither is asked for), rate limits and faults (none is
+played), and any real model. Sentences about methods are of low confidence, and so are those about JSON but
+for the two that rule F8 names.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -26,6 +28,9 @@ from cassettes.stand_in.view import View
 MAX_BODY = 32 * 1024 * 1024
 # From the edge, in front of the service: no outer `type`, and no request id in the body or the headers.
 EDGE = {"error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}}
+NO_JSON = "The request body is not valid JSON"
+# An escape in a JSON text: a pair of surrogates, half of one, or anything else.
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
 Json = dict[str, Any]
 
 
@@ -133,13 +138,17 @@ def for_counting(body: Json) -> Json:
 
 
 def _parse(raw: bytes) -> Json:
+    text = ""
     try:
-        body = json.loads(raw.decode("utf-8"), parse_constant=_no_number, parse_float=_number)
+        text = raw.decode("utf-8")
+        body = json.loads(text, parse_constant=_no_number, parse_float=_number)
         json.dumps(body, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise _bad("The request body is not valid JSON: no low surrogate in string") from None
+        half = next((found.start() for found in _ESCAPE.finditer(text) if found[1]), 0)
+        raise _bad(f"{NO_JSON}: {json.JSONDecodeError('no low surrogate in string', text, half)}") from None
     except (ValueError, RecursionError) as error:
-        raise _bad(f"The request body is not valid JSON: {error}") from None
+        said = str(error).replace("Invalid control character at", "unexpected control character in string")
+        raise _bad(f"{NO_JSON}: {said}") from None
     if not isinstance(body, dict):
         raise _bad("Input should be a valid dictionary or object to extract fields from")
     return body

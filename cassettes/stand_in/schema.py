@@ -267,7 +267,9 @@ def _sampling(body: Mapping[str, Any]) -> Iterator[Problem]:
         wanted = int if kind == "integer" else (int, float)
         if name in body and (not isinstance(value, wanted) or isinstance(value, bool) or value != value):
             yield Problem(kind, name, order)
-        elif name != "top_k" and isinstance(value, (int, float)) and not 0 <= value <= 1:
+        elif name == "top_k" or (name == "top_p" and value == -1):  # what clients send for no value at all
+            continue
+        elif isinstance(value, (int, float)) and not 0 <= value <= 1:
             yield Problem("range", name, order)
 
 

@@ -328,6 +328,17 @@ def test_depth_and_numbers() -> None:
             assert judgement.fault is not None
 
 
+@pytest.mark.parametrize("mark", ["ephemeral", 1, [], {"ttl": "1h"}, {"type": "ephemeral", "ttl": {}}])
+def test_an_odd_cache_mark_is_borne(mark: Any) -> None:
+    """A cache mark of any form, in any place, beside one of an hour, raises nothing."""
+    text = {"type": "text", "text": "x", "cache_control": mark}
+    late = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    body = {"model": HAIKU, "max_tokens": 9, "messages": [{"role": "user", "content": [text, late]}]}
+    tool = {"name": "track", "input_schema": {"type": "object"}, "cache_control": mark}
+    for extra in ({}, {"system": [text, late]}, {"tools": [tool]}):
+        judge(View({**body, **extra}))
+
+
 def test_a_long_list_is_judged_quickly() -> None:
     """Three hundred turns take well under a second."""
     turns = [m for n in range(150) for m in (("assistant", [call(f"c{n}")]), ("user", [result(f"c{n}")]))]

@@ -10,7 +10,7 @@ from typing import Any
 
 from cassettes.stand_in.rulebook import Hit, rule
 from cassettes.stand_in.rules._sources import issue
-from cassettes.stand_in.view import Place, View
+from cassettes.stand_in.view import Place, Placed, View
 
 
 @rule(
@@ -85,5 +85,11 @@ def _placed(view: View) -> Iterator[tuple[str, Place | None, Mapping[str, Any]]]
         for n, block in enumerate(blocks if isinstance(blocks, list) else ()):
             if isinstance(block.get("cache_control"), dict):
                 yield f"{key}.{n}", None, block["cache_control"]
-    for i, j, mark in sorted((*placed.sent, placed.block["cache_control"]) for placed in view.marked):
-        yield f"messages.{i}.content.{j}", (i, j), mark
+    for placed in sorted(view.marked, key=_sent):
+        i, j = placed.sent
+        if isinstance(placed.block["cache_control"], dict):
+            yield f"messages.{i}.content.{j}", (i, j), placed.block["cache_control"]
+
+
+def _sent(placed: Placed) -> tuple[int, int]:
+    return placed.sent

@@ -110,12 +110,57 @@ states(
         "This authentication style is incompatible with the long context beta header.",
         "invalid x-api-key",
         "x-api-key header is required",
+        "This credential is only authorized for use with Claude Code and cannot be used for other API "
+        "requests.",
+        "You have reached your specified API usage limits. You will regain access on {date}",
     ),
     sources=(
         ERRORS,
         issue("anthropics/claude-code", 27944, "2026-02-23", "the long context"),
         issue("anthropics/claude-code", 24493, "2026-02-09", "how it was signed in"),
+        issue("anthropics/claude-code", 9607, "2025-10-15", "how it was signed in"),
+        issue("Tracer-Cloud/opensre", 1943, "2026-05-13", "usage limits"),
     ),
     applies="status 400, 401, 403",
+    stage=12,
+)
+states(
+    id="F8",
+    slug="body-is-no-json",
+    statement="A body that is no JSON is turned away before any rule sees it, with what is wrong and where: "
+    "half a surrogate pair (a text cut in the middle of an emoji) and a raw control character are on "
+    "record. Judged at the door; what else is wrong is worded there by the program itself.",
+    confidence="medium",
+    older=(
+        "The request body is not valid JSON: no low surrogate in string: line {n} column {n} (char {n})",
+        "The request body is not valid JSON: unexpected control character in string: line {n} column {n} "
+        "(char {n})",
+        "The request body is not valid JSON: {why}",
+    ),
+    sources=(
+        issue("anthropics/claude-code", 1925, "2025-06-11", "half a pair"),
+        issue("anthropics/claude-code", 9911, "2025-10-19", "half a pair"),
+        issue("anthropics/claude-code", 77525, "2026-07-14", "a control character"),
+    ),
+    applies="status 400; whether the place is that of the half pair or of what follows it is not known",
+    stage=1,
+)
+states(
+    id="F9",
+    slug="version-header",
+    statement="A request names the version of the API in a header. Not judged: a request without it is "
+    "taken for one under 2023-06-01, as one without a key is taken at all.",
+    confidence="high",
+    older=(
+        "anthropic-version: header is required",
+        'anthropic-version: "{value}" is not a valid version',
+    ),
+    sources=(
+        docs("api/versioning"),
+        issue("Farama-Foundation/ChatArena", 124, "2024-05-21"),
+        issue("Pasta-Devs/Marinara-Engine", 120, "2026-04-19"),
+        issue("decolua/9router", 2357, "2026-07-04", "no valid version"),
+    ),
+    applies="status 400",
     stage=12,
 )

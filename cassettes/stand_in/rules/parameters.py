@@ -166,6 +166,7 @@ def forced_choice(view: View) -> Iterator[Hit]:
         "`{key}` is deprecated for this model.",
         "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
         f"`top_k` must be unset when thinking is enabled. {_CONSULT} https://docs.claude.com/en/docs/{_CONSIDER}",
+        "`{key}` cannot be set to -1 for this model.",
     ),
     past=(
         Past(CLAUDE_DOCS, f"{_ONLY_ONE}. {_CONSULT} https://docs.anthropic.com/en/docs/{_CONSIDER}"),
@@ -177,7 +178,8 @@ def forced_choice(view: View) -> Iterator[Hit]:
     ),
     older=("`{key}` is not supported for this model.", "`top_p` must be unset when thinking is enabled."),
     statement="Sampling parameters keep their defaults while the model thinks, and from Claude 4.7 on "
-    "always. From Claude 4.1 on not both temperature and top_p are given.",
+    "always. From Claude 4.1 on not both temperature and top_p are given, and -1 does not stand for no "
+    "top_p.",
     confidence="high",
     sources=(
         docs("build-with-claude/extended-thinking"),
@@ -189,6 +191,9 @@ def forced_choice(view: View) -> Iterator[Hit]:
         issue("BerriAI/litellm", 15097, "2025-10-01", "both, Sonnet 4.5"),
         issue("anomalyco/opencode", 28930, "2026-05-23", "both, Sonnet 4.6"),
         issue("quarkiverse/quarkus-langchain4j", 1812, "2025-09-25", "top_k"),
+        issue("FlowiseAI/Flowise", 5136, "2025-08-25", "-1 beside a temperature, Opus 4.1"),
+        issue("langchain-ai/langchainjs", 9205, "2025-10-15", "-1, Haiku 4.5"),
+        issue("langchain-ai/langchainjs", 10100, "2026-02-19", "-1, Opus and Sonnet 4.6"),
         Source(
             "https://github.com/open-telemetry/opentelemetry-python-contrib",
             "2026-03-03",
@@ -196,7 +201,7 @@ def forced_choice(view: View) -> Iterator[Hit]:
         ),
     ),
     applies="first, second and fifth: models before the 5 family with thinking on (the fifth with manual "
-    "thinking, its link may have moved since); third: 4.7 and later; fourth: 4.1 to 4.6",
+    "thinking, its link may have moved since); third: 4.7 and later; fourth and sixth: 4.1 to 4.6",
     stage=5,
 )
 def sampling(view: View) -> Iterator[Hit]:
@@ -205,6 +210,8 @@ def sampling(view: View) -> Iterator[Hit]:
     thinks = view.thinking in ("enabled", "adaptive") and view.known.version < (5, 0)
     if thinks and temperature is not None and temperature != 1:
         yield Hit(form=0, was=sum(view.day >= day for day in (CLAUDE_DOCS, _ADAPTIVE)))
+    elif top_p == -1 and view.known.sampling and view.known.version >= (4, 1):
+        yield Hit(form=5, words={"key": "top_p"})
     elif not view.known.sampling:
         changed = [key for key in ("temperature", "top_p", "top_k") if _changed(key, view.body.get(key))]
         yield from (Hit(form=2, words={"key": key}) for key in changed[:1])
