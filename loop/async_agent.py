@@ -24,6 +24,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from loop.agent import GOES_ON, Limits, Outcome, _ending, _input_tokens, _not_run
+from loop.call import reply_of
 from loop.dispatch import TOOL_TIMEOUT, Results, _as_text, _late, failed, once, own
 from loop.turns import Block, Message, Save, answerable, append_results, calls_of, forget, mend, text_of
 from loop.unbroken import unbroken
@@ -42,7 +43,7 @@ def async_caller(client: anthropic.AsyncAnthropic, **params: Any) -> AsyncCall:
     async def call(messages: list[Message]) -> dict[str, Any]:
         create = client.messages.with_raw_response.create
         response = await create(messages=cast(Any, messages), **params)
-        return cast(dict[str, Any], response.http_response.json())
+        return reply_of(response.http_response)
 
     return call
 

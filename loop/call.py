@@ -16,18 +16,32 @@ from loop.turns import Message
 
 if TYPE_CHECKING:  # importing the SDK takes over a second; whoever holds a client has paid for it
     import anthropic
+    import httpx2
 
 
 def caller(client: anthropic.Anthropic, **params: Any) -> Call:
     """Return a function that sends `messages` with `params` (model, max_tokens, tools, ...).
 
     Raises what the SDK raises: `anthropic.APIStatusError` for a refusal,
-    `anthropic.APIConnectionError` when no response came.
+    `anthropic.APIConnectionError` when no response came,
+    `anthropic.APIResponseValidationError` for a success that holds no message.
     """
 
     def call(messages: list[Message]) -> Reply:
         response = client.messages.with_raw_response.create(messages=cast(Any, messages), **params)
-        reply: Reply = response.http_response.json()
-        return reply
+        return reply_of(response.http_response)
 
     return call
+
+
+def reply_of(response: httpx2.Response) -> Reply:
+    """Return the message that a response holds; a page of a gateway, or half of one, is none."""
+    try:
+        reply = response.json()
+    except (ValueError, RecursionError):
+        reply = None
+    if isinstance(reply, dict) and "stop_reason" in reply and isinstance(reply.get("content"), list):
+        return reply
+    import anthropic
+
+    raise anthropic.APIResponseValidationError(response, reply, message="the response holds no message")

@@ -6,7 +6,7 @@ and obeys `x-should-retry`. `patient()` adds what it leaves open: an end by time
 that is never repeated whatever its headers say, and a count of the calls given up.
 
 Does not see the message list, so that no retry can add to it, and does not repeat a
-response that broke off after its headers had come.
+stream that broke off once it had begun.
 """
 
 from __future__ import annotations
@@ -122,9 +122,19 @@ def _wait(headers: Any, retries_taken: int) -> float:
     if wait is None:
         wait = _number(after, 1)
     if wait is None:
-        date = parsedate_tz(after)  # with any zone, in any spelling
-        wait = mktime_tz(date) - time.time() if date else 0.0
-    return wait if wait > 0 else _backoff(retries_taken)
+        wait = _until(after)
+        if wait is None and after:  # the SDK would fail over a year that no calendar has
+            del headers["retry-after"]
+    return wait if wait and wait > 0 else _backoff(retries_taken)
+
+
+def _until(text: str) -> float | None:
+    """Return the seconds until a date, with any zone and in any spelling."""
+    try:
+        date = parsedate_tz(text)
+        return mktime_tz(date) - time.time() if date else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _number(text: str | None, part: int) -> float | None:

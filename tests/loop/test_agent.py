@@ -1,10 +1,15 @@
 """The loop: each way that a model stops, and each bound, has an ending of its own."""
 
+import asyncio
 import copy
 
+import anthropic
+import httpx2
 import pytest
 
+from loop import async_agent
 from loop.agent import Limits, run
+from loop.call import caller
 from loop.walker import check
 
 QUESTION = {"role": "user", "content": "Why?"}
@@ -157,3 +162,33 @@ def test_the_time_is_measured(monkeypatch):
 
     assert "time_limit" == outcome.ending
     assert len(sent) == outcome.turns
+
+
+NO_MESSAGES = {
+    "a page": b"<html>busy</html>",
+    "half a message": b'{"stop_reason": "end_turn", "content": [',
+    "another object": b'{"ok": true}',
+    "no content array": b'{"stop_reason": "end_turn", "content": "Fine."}',
+    "a list": b"[]",
+    "deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", NO_MESSAGES)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_success_that_holds_no_message_is_the_sdks_error(name, is_async):
+    """No error of a parser comes out, and the list is as it was."""
+    body, messages = NO_MESSAGES[name], [{"role": "user", "content": "Why?"}]
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=body))
+    options = {"api_key": "none", "base_url": "http://none.invalid"}
+    params = {"model": "m", "max_tokens": 1}
+    with pytest.raises(anthropic.APIResponseValidationError, match="holds no message"):
+        if is_async:
+            client = anthropic.AsyncAnthropic(http_client=httpx2.AsyncClient(transport=transport), **options)
+            call = async_agent.async_caller(client, **params)
+            asyncio.run(async_agent.run(messages, call=call, dispatch=str))
+        else:
+            client = anthropic.Anthropic(http_client=httpx2.Client(transport=transport), **options)
+            run(messages, call=caller(client, **params), dispatch=str)
+
+    assert [{"role": "user", "content": "Why?"}] == messages

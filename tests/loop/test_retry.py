@@ -190,7 +190,10 @@ def test_an_odd_retry_after_is_passed_over():
     assert ask(Provider((529, {"retry-after": "soon"}), 200), tries=2) == REPLY
 
 
-@pytest.mark.parametrize("odd", ["soon", "", "nan", "-5", "1 2 3", "Mon, 99 Foo 2026 99:99:99 GMT"])
+ODD = ["soon", "", "nan", "-5", "1 2 3", "Mon, 99 Foo 2026 99:99:99 GMT", "Fri, 31 Dec 99999 23:59:59 GMT"]
+
+
+@pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("name", ["retry-after", "retry-after-ms"])
 def test_no_header_makes_the_wait_longer_than_the_sdks_own(odd, name, monkeypatch):
     """What is reckoned with is what the SDK waits, whatever the header says."""
