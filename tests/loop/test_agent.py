@@ -182,13 +182,15 @@ def test_a_success_that_holds_no_message_is_the_sdks_error(name, is_async):
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=body))
     options = {"api_key": "none", "base_url": "http://none.invalid"}
     params = {"model": "m", "max_tokens": 1}
-    with pytest.raises(anthropic.APIResponseValidationError, match="holds no message"):
+
+    def go():
         if is_async:
             client = anthropic.AsyncAnthropic(http_client=httpx2.AsyncClient(transport=transport), **options)
             call = async_agent.async_caller(client, **params)
-            asyncio.run(async_agent.run(messages, call=call, dispatch=str))
-        else:
-            client = anthropic.Anthropic(http_client=httpx2.Client(transport=transport), **options)
-            run(messages, call=caller(client, **params), dispatch=str)
+            return asyncio.run(async_agent.run(messages, call=call, dispatch=str))
+        client = anthropic.Anthropic(http_client=httpx2.Client(transport=transport), **options)
+        return run(messages, call=caller(client, **params), dispatch=str)
 
+    with pytest.raises(anthropic.APIResponseValidationError, match="holds no message"):
+        go()
     assert [{"role": "user", "content": "Why?"}] == messages
