@@ -18,6 +18,18 @@ _UNEXPECTED = (
 _AGAIN = "try again without the header."
 
 
+def _unknown(view: View) -> list[str]:
+    """The beta values that nobody has heard of, in the order of the header."""
+    said = view.headers.get("anthropic-beta", "").split(",")
+    return list(dict.fromkeys(value.strip() for value in said if value.strip() in view.betas - KNOWN_BETAS))
+
+
+def unknown_beta_remark(view: View) -> Iterator[str]:
+    """Beta values of a list from elsewhere, which may be open to its account."""
+    why = "is not known here, and not judged; the service refuses one that it does not know"
+    yield from (f"D12: beta `{value}` {why}" for value in _unknown(view) if view.settings.foreign)
+
+
 @rule(
     id="D12",
     slug="beta-header-unknown",
@@ -40,10 +52,10 @@ _AGAIN = "try again without the header."
     applies="all models; the stand-in knows the values of the SDK's own list and those of the "
     "documentation. Vertex knows fewer",
     stage=2,
+    remark=unknown_beta_remark,
 )
 def unknown_beta(view: View) -> Iterator[Hit]:
-    """Beta values that nobody has heard of, in the order of the header."""
-    said = view.headers.get("anthropic-beta", "").split(",")
-    unknown = dict.fromkeys(value.strip() for value in said if value.strip() in view.betas - KNOWN_BETAS)
+    """Beta values that nobody has heard of."""
+    unknown = _unknown(view)
     if unknown and not view.settings.foreign:
         yield Hit(words={"value": "`, `".join(unknown)}, was=0)
