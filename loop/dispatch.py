@@ -4,7 +4,8 @@ A call id, once the model has emitted it, must be answered. So every call gives 
 result here: a tool that raises, hangs or returns something odd gives one that is
 marked `is_error`, with a text that is safe to show to a model and its user.
 
-Does not touch the message list and does not retry.
+Does not touch the message list and does not retry. A result is text: another JSON value is
+written as JSON, and that goes for a list of content blocks too.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def safe_text(name: str, error: BaseException) -> str:
     """
     spoken = _words(error).strip() if isinstance(error, ToolError) else ""
     if spoken:
-        spoken = _ADDRESS.sub("[address removed]", spoken.splitlines()[0])[:500]
+        spoken = _ADDRESS.sub("[address removed]", _line(spoken))[:500]
         return spoken.encode("utf-8", "replace").decode("utf-8")
     return f"{name} failed ({type(error).__name__}); nothing was returned"
 
@@ -110,8 +111,14 @@ def safe_text(name: str, error: BaseException) -> str:
 def _words(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # an error that cannot even say what it is
+    except BaseException:  # an error that cannot even say what it is
         return ""
+
+
+def _line(text: str, most: int = 1000) -> str:
+    """Return the first line, or its first words: a search for addresses in a very long one takes for ever."""
+    line = text[:most].splitlines()[0]
+    return line if len(line) < most else line.rsplit(None, 1)[0]
 
 
 def _as_text(output: Any) -> str:

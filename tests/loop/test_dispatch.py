@@ -6,7 +6,7 @@ import time
 import pytest
 
 from loop.desk import Desk
-from loop.dispatch import ToolError, run_concurrently
+from loop.dispatch import ToolError, run_concurrently, safe_text
 
 
 def call(ident, name="tool"):
@@ -117,12 +117,36 @@ def test_half_a_surrogate_pair_does_not_poison_the_list():
         run_concurrently([call("a")], dispatch)["a"]["content"].encode("utf-8")
 
 
-def test_an_error_that_cannot_say_what_it_is():
+@pytest.mark.parametrize("text", ["a:" * 200_000, "a.b-" * 100_000, "x" * 300_000, "token " * 50_000])
+def test_a_very_long_word_of_an_error_holds_nothing_up(text):
+    """The search for addresses goes through the beginning alone, and something is said all the same."""
+
+    def speaks(c):
+        raise ToolError(text)
+
+    result = run_concurrently([call("a")], speaks, timeout=5)["a"]
+
+    assert result["is_error"]
+    assert text.startswith(result["content"])
+    assert 300 < len(result["content"]) <= 500
+
+
+def test_no_part_of_an_address_is_left_at_the_end_of_a_long_line():
+    """What is cut off in the middle of a word goes whole."""
+    secret = "postgres:" + "p" * 40 + "@db.invalid"
+    text = "https://a.invalid/" + "x" * 950 + " failed: " + secret
+
+    assert safe_text("tool", ToolError(text)) == "[address removed] failed:"
+    assert safe_text("tool", ToolError("\u4e2d" * 3000)) == "\u4e2d" * 500
+
+
+@pytest.mark.parametrize("kind", [ValueError, SystemExit])
+def test_an_error_that_cannot_say_what_it_is(kind):
     """A `ToolError` whose text raises is an error result like any other failure."""
 
     class SpeechlessError(ToolError):
         def __str__(self):
-            raise ValueError("no words")
+            raise kind("no words")
 
     def dispatch(c):
         raise SpeechlessError
