@@ -228,12 +228,13 @@ def test_where_namespaces_are_forbidden_another_kind_is_taken_and_said():
 
 
 def test_a_folder_within_a_kept_one_hides_none_of_it(tmp_path):
-    """Where a kept folder holds another, both can be read whole, whichever was named first."""
+    """Where a kept folder holds another, both can be read whole, whichever was named first and however."""
     inner = tmp_path / "kit" / "venv"
     inner.mkdir(parents=True)
     (inner.parent / "outer.txt").write_text("outer")
     (inner / "inner.txt").write_text("inner")
-    links = {"first": str(inner), "second": str(inner.parent)}
+    (tmp_path / "beside").mkdir()
+    links = {"first": str(inner), "second": str(inner.parent), "third": f"{tmp_path}/beside/../kit/venv"}
     with jailed("namespaces", Submission("linked", ANY.files, ANY.entry, links=links)) as jail:
         code = "return open('first/inner.txt').read() + open('second/outer.txt').read()"
-        assert answer(jail, code) == "innerouter"
+        assert answer(jail, code + " + open('third/inner.txt').read()") == "innerouterinner"

@@ -40,10 +40,11 @@ class Child:
     def wait(self, timeout: float | None = None) -> None:
         """Wait for its end; raises `subprocess.TimeoutExpired` like a process of one's own."""
         handle = self._known()
-        milliseconds = None if timeout is None else timeout * 1000
+        if handle < 0:
+            return
         poll = select.poll()
         poll.register(handle, select.POLLIN)
-        if handle >= 0 and not poll.poll(milliseconds):
+        if not poll.poll(None if timeout is None else timeout * 1000):
             raise subprocess.TimeoutExpired("keeper", timeout or 0.0)
         self._forget()
 
@@ -179,6 +180,7 @@ def _become_keeper(sock: socket.socket, end: int, reply: int, environment: dict[
         os.dup2(end, 0)
         os.close(end)
         os.setsid()
+        walls.open_again()  # nobody but root may write the maps of a private process's namespaces
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])

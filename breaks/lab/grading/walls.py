@@ -155,8 +155,8 @@ def _put_back(path: str, real: str, descriptor: int) -> None:
     if not os.path.isdir(real):
         os.makedirs(real)
         _mount(f"/proc/self/fd/{descriptor}", real, None, _BIND | _REC)
-    if not os.path.lexists(path):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if not os.path.lexists(path):  # asked now: on the way to `a/../b` there has to be an `a`
         os.symlink(real, path)
 
 
