@@ -1,6 +1,9 @@
 """Programs in any language: started by a command in their copied folder, the question on standard input."""
 
 import shutil
+import sysconfig
+import venv
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +44,17 @@ def test_node(kind):
     program = Submission("node", {"loop.mjs": NODE, "deep/helper.mjs": HELPER}, command="node loop.mjs")
     ended = started(kind, program, "🦆🦆", {"MODEL": "m"})
     assert ended.stdout.startswith(b'{"length":2,"env":["HOME","LANG",'), ended
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_virtual_environment_is_there_for_a_program_of_it(kind, tmp_path):
+    """A command that names the Python of an environment finds what is installed there, wherever it stands."""
+    venv.create(tmp_path / "env", symlinks=True)
+    place = sysconfig.get_path("purelib", "venv", vars={"base": str(tmp_path / "env")})
+    (Path(place) / "installed.py").write_text("print('found')\n")
+    command = f"{tmp_path}/env/bin/python -c 'import installed'"
+    ended = started(kind, Submission("venv", {"x": b""}, command=command))
+    assert (ended.stdout, ended.status) == (b"found\n", 0), ended
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -34,7 +34,10 @@ def hidden(submission: Submission, hide: Iterable[Path]) -> list[str]:
 
 
 def kept(submission: Submission) -> list[str]:
-    """The folders that have to stay readable: Python's, the SDK's, those on PATH, and what is linked in."""
+    """The folders that have to stay readable: Python's, the SDK's, those on PATH, and what is linked in.
+
+    Of a command, the folder of its program, and the virtual environment that it belongs to.
+    """
     found = [sys.prefix, sys.base_prefix, *_links_of(sys.executable), *submission.links.values(), *_tools()]
     for name in ("anthropic", "httpx2"):
         spec = importlib.util.find_spec(name)
@@ -44,6 +47,8 @@ def kept(submission: Submission) -> list[str]:
         program = shutil.which(shlex.split(submission.command)[0])
         if program:
             found.append(os.path.dirname(os.path.realpath(program)))
+            place = os.path.dirname(os.path.dirname(os.path.abspath(program)))
+            found += [place] if os.path.exists(os.path.join(place, "pyvenv.cfg")) else []
     if submission.trusted:
         found.append(ROOT)
     return list(dict.fromkeys(found))
