@@ -17,7 +17,7 @@ from breaks._break import RIGHT, Break, find, load_all
 from breaks.lab import exercise, start
 from breaks.lab.cli import main
 from breaks.lab.diff import source_of
-from breaks.lab.grading.contract import offered
+from breaks.lab.grading.submission import offered
 
 EACH = pytest.mark.parametrize("brk", load_all(), ids=lambda brk: brk.label)
 

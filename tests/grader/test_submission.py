@@ -6,7 +6,7 @@ import pytest
 
 from breaks.lab.grading import submission as module
 from breaks.lab.grading.result import Submission
-from breaks.lab.grading.submission import Unreadable, find, passed_over
+from breaks.lab.grading.submission import Unreadable, find, offered, passed_over
 
 SOLVE = "def solve(client, question, tools): return ''\n"
 
@@ -24,6 +24,43 @@ def refused(found):
     [only] = found
     assert isinstance(only, Unreadable)
     return only.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("solve.py", "import os\nd = os.environ['CONVERSATION_DIR']\n"),
+        ("solve.py", "import os\nd = os.environ.get('CONVERSATION_DIR')  # or nothing\n"),
+        ("solve.py", "def solve(client, question, tools, *, conversation_dir=None):\n    return ''\n"),
+        ("solve.py", "def solve(client, question, tools, **more):\n    return more['conversation_dir']\n"),
+        ("solve.py", "d = f'{os.environ[\"CONVERSATION_DIR\"]}/a'\n"),
+        ("solve.py", "CONVERSATION_DIR = (\n"),
+        ("lib/store.mjs", "const { CONVERSATION_DIR } = process.env;"),
+        ("loop", "#!/bin/sh\ncat $CONVERSATION_DIR/list"),
+    ],
+)
+def test_what_a_program_names_it_offers(name, text):
+    """A variable or a parameter that a program names is an offer, in whatever file of it."""
+    assert offered({name: text.encode(), "other.py": b"x = 1\n"}) == {"resume"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("README.md", "It could keep its list in CONVERSATION_DIR, within MAX_INPUT_TOKENS."),
+        ("notes.txt", "CONVERSATION_DIR"),
+        ("README", "CONVERSATION_DIR"),
+        ("docs/a.html", "MAX_INPUT_TOKENS"),
+        ("data.json", '{"max_input_tokens": 1}'),
+        ("config.yaml", "conversation_dir: x"),
+        ("solve.py", "# TODO: CONVERSATION_DIR\nx = 1\n"),
+        ("solve.py", '"""Takes no notice of MAX_INPUT_TOKENS."""\n\ndef solve(client, question, tools):\n'
+         '    """Nor of CONVERSATION_DIR."""\n    # conversation_dir\n    return ""\n'),
+    ],
+)  # fmt: skip
+def test_what_is_no_program_offers_nothing(name, text):
+    """Documents, data, comments and docstrings offer nothing, whatever they speak of."""
+    assert offered({"loop.py": SOLVE.encode(), name: text.encode()}) == frozenset()
 
 
 def test_one_file(tmp_path):

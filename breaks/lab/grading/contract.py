@@ -23,12 +23,6 @@ MAX_CALLS = 25  # requests for a reply after which a loop must have stopped by i
 TOOL_SECONDS = 1.0  # the TOOL_TIMEOUT of a grading run
 NO_KEY = "no-key-is-needed-here"
 
-# A capability is offered by naming its variable (or its parameter of `solve`, the same in lower case)
-# anywhere in the files of the submission; the checks on it run on what is offered.
+# A capability is offered by naming its variable, or its parameter of `solve`, the same in lower case, in a
+# program of the submission (`submission.py` says what counts); the checks on it run on what is offered.
 OFFERS = {"resume": CONVERSATION_DIR, "budget": MAX_INPUT_TOKENS}
-
-
-def offered(files: dict[str, bytes]) -> frozenset[str]:
-    """The capabilities that the files of a submission offer; the case of a letter does not count."""
-    texts = [content.lower() for content in files.values()]
-    return frozenset(name for name, word in OFFERS.items() if any(word.lower().encode() in t for t in texts))

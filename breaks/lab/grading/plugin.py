@@ -26,6 +26,7 @@ from breaks.lab.grading.failure import LONGEST, Failure, quoted
 from breaks.lab.grading.play import Ground, Player, keep
 from breaks.lab.grading.provider import LARGEST, Switchboard
 from breaks.lab.grading.result import State, Submission
+from breaks.lab.grading.submission import offered
 from breaks.lab.grading.tape import Tape
 
 Tell = Callable[[dict[str, Any]], None]
@@ -57,7 +58,7 @@ class Grading:
         self.states: dict[str, State] = {}
         self.messages: dict[str, str] = {}
         self.table: Mapping[str, Any] = bundled.table().TABLE
-        self._offers = contract.offered(dict(submission.files))
+        self._offers = offered(submission.files)
         self._submission, self._tell = submission, tell
         self._ground, self._board = ground, board or Switchboard()
         self._open = ExitStack()
@@ -81,7 +82,7 @@ class Grading:
         if row.offers and row.offers not in self._offers:
             return (
                 "not offered",
-                f"the loop does not offer this: {contract.OFFERS[row.offers]} is not in its files",
+                f"the loop does not offer this: {contract.OFFERS[row.offers]} is not in its program",
             )
         missing = [need for need in row.needs if self.states.get(need, "passed") != "passed"]
         if missing:

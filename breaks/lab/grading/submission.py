@@ -6,16 +6,19 @@ Not here: running any of it (`jail.py`).
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
 import stat
+import tokenize
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from breaks.lab.grading.contract import OFFERS
 from breaks.lab.grading.result import Submission
 
 ENTRY = "solve.py"
@@ -35,6 +38,7 @@ DATA = re.compile(
     r".*\.(jsonl?|ya?ml|toml|ini|cfg|conf|xml|lockb?|sum|mod|map)|makefile|dockerfile",
     re.IGNORECASE | re.DOTALL,
 )
+ASIDE = {tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 
 
 @dataclass(frozen=True)
@@ -268,6 +272,37 @@ def _content(path: Path, top: Path, before: int) -> bytes:
     if before + len(content) > MOST_BYTES:
         raise _RefusedError(f"larger than {MOST_BYTES >> 20} MB")
     return content
+
+
+def offered(files: Mapping[str, bytes]) -> frozenset[str]:
+    """The capabilities that the programs of a submission offer by naming them, in capitals or not.
+
+    Documents and data are no programs; comments and docstrings of a Python file are none of its program.
+    """
+    told = [_program_text(name, content) for name, content in files.items() if _is_program(Path(name).name)]
+    return frozenset(what for what, word in OFFERS.items() if any(word.lower() in text for text in told))
+
+
+def _program_text(name: str, content: bytes) -> str:
+    text = content.decode("utf-8", "replace").lower()
+    if not name.endswith(".py") or not any(word.lower() in text for word in OFFERS.values()):
+        return text
+    try:
+        return " ".join(_code(io.BytesIO(content).readline))
+    except (SyntaxError, UnicodeError, tokenize.TokenError):
+        return text
+
+
+def _code(readline: Callable[[], bytes]) -> Iterator[str]:
+    """The tokens of a Python file in lower case, without comments and strings that stand by themselves."""
+    line: list[tokenize.TokenInfo] = []
+    for token in tokenize.tokenize(readline):
+        if token.type in (tokenize.NEWLINE, tokenize.ENDMARKER):
+            if any(each.type != tokenize.STRING for each in line):
+                yield from (each.string.lower() for each in line)
+            line = []
+        elif token.type not in ASIDE:
+            line.append(token)
 
 
 def readable(found: Sequence[Submission | Unreadable]) -> list[Submission]:
