@@ -292,6 +292,31 @@ class Window(Loop):
             self.messages[1:] = self.messages[-5:]
 
 
+class OneByOne(Loop):
+    """Takes the oldest messages out, one by one, but for the question."""
+
+    def fit(self) -> None:
+        given = [definitions(self.tools), self.messages]
+        while len(json.dumps(given)) // 4 > self.budget:
+            del self.messages[1]
+
+
+class QuestionAlone(Loop):
+    """Sends the question alone where the list is too long."""
+
+    def created(self, client: Any, **more: Any) -> Block:
+        whole, given = self.messages, [definitions(self.tools), self.messages]
+        if len(json.dumps(given)) // 4 > self.budget:
+            self.messages = whole[:1]
+        try:
+            return super().created(client, **more)
+        finally:
+            self.messages = whole
+
+    def fit(self) -> None:
+        return
+
+
 class QuestionFirst(Loop):
     """Takes the oldest messages out, one by one, and the question is the first to go."""
 
@@ -331,5 +356,7 @@ EXPECTED: dict[type[Loop], set[str]] = {
     Endless: {"bounded_turns"},
     NeverTrims: {"small_budget"},
     Window: {"small_budget"},
+    OneByOne: {"small_budget"},
+    QuestionAlone: {"small_budget"},
     QuestionFirst: {"small_budget"},
 }

@@ -232,7 +232,39 @@ async def at_once(client: Any, question: str, tools: Any) -> str:
     raise RuntimeError("too many turns")
 
 
+def titled(client: Any, question: str, tools: Any) -> str:
+    """Has a title made before the first request and one after the answer, and a plan, all beside the list."""
+
+    def aside(words: str) -> None:
+        try:
+            text = [{"role": "user", "content": f"{words}: {question}"}]
+            client.messages.create(model="claude-haiku-4-5", max_tokens=40, messages=text)
+        except anthropic.APIError:
+            return
+
+    aside("A title in five words")
+    messages: list[Any] = [{"role": "user", "content": f"<question>\n{question}\n</question>"}]
+    for n in range(TURNS):
+        reply = client.messages.create(
+            model="claude-haiku-5-5",
+            max_tokens=2000,
+            tools=definitions(tools),
+            messages=messages,
+            tool_choice={"type": "auto" if n else "any"},
+        )
+        messages.append({"role": "assistant", "content": reply.content})
+        calls = [block for block in reply.content if block.type == "tool_use"]
+        if reply.stop_reason == "max_tokens":
+            raise RuntimeError("cut off")
+        if not calls:
+            aside("What kind of question is this")
+            return "".join(block.text for block in reply.content if block.type == "text")
+        messages.append({"role": "user", "content": [result(call, tools) for call in calls]})
+        aside("Is this going well")
+    raise RuntimeError("too many turns")
+
+
 STYLES: dict[str, Callable[..., Any]] = {
     each.__name__: each
-    for each in (streamed, thinking, reordered, plain_http, runner, at_once)  # type: ignore[attr-defined]
+    for each in (streamed, thinking, reordered, plain_http, runner, at_once, titled)  # type: ignore[attr-defined]
 }

@@ -71,6 +71,23 @@ def test_a_model_thinks_only_where_it_is_asked_to():
     assert "thinking" in kinds(reply(desk(thinks=True), thinking={"type": "disabled"}))
 
 
+@pytest.mark.parametrize("model", [DEFAULT_MODEL, "claude-opus-5-5", "no-model-of-that-name"])
+@pytest.mark.parametrize(("own", "status"), [(None, 200), ({"type": "adaptive"}, 400)])
+def test_another_system_prompt_is_refused_where_the_loop_asked_for_thinking(model, own, status):
+    """Thinking is bound to what stood before it, unless it was the desk that asked for it."""
+    which = desk(thinks=True)
+    told = reply(which, system="Ten turns are left.", thinking=own, model=model)
+    call = told["content"][-1]
+    messages = [
+        {"role": "user", "content": which.world.question},
+        {"role": "assistant", "content": told["content"]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call["id"], "content": "{}"}]},
+    ]
+    more = {"system": "Nine turns are left.", "thinking": own, "model": model, "messages": messages}
+    assert told["content"][0]["type"] == "thinking"
+    assert first(which, **more)[0] == status
+
+
 def test_what_is_wrong_is_still_refused():
     """A request that the provider would refuse is refused, with its own sentence."""
     status, text = first(desk(), messages=[])
@@ -120,6 +137,29 @@ def test_faults_are_played_by_number_and_kept_apart_from_replies():
     assert [each.status for each in which.asked] == [529, 0, 0, 200]
     assert [bool(each.half) for each in which.asked] == [False, False, True, False]
     assert [each.accepted for each in which.asked] == [False, False, False, True]
+
+
+def test_a_request_beside_the_conversation_is_kept_and_counts_for_nothing():
+    """A title is on the log as it came; faults, cuts and bounds go by the requests of the conversation."""
+    which = desk(faults={2: faults.overloaded()}, cut_call=1, most=2)
+    for _ in range(3):
+        assert first(which, tools=None)[0] == 200
+        assert first(which, tools=[], max_tokens=64)[0] == 200
+    assert [first(which)[0] for _ in range(2)] == [200, 529]
+    assert [each.beside for each in which.asked] == [True] * 6 + [False] * 2
+    assert [each.n for each in which.asked] == list(range(1, 9))
+    assert which.asked[-2].stop == "max_tokens"
+
+
+@pytest.mark.parametrize("kind", ["tool_use", "tool_result"])
+def test_a_request_with_a_call_or_a_result_is_never_beside_the_conversation(kind):
+    """Leaving the tools out hides no request that belongs to the conversation, nor one that is no request."""
+    which = desk()
+    first(which, tools=None, messages=[{"role": "user", "content": [{"type": kind}]}])
+    first(which, messages=[{"role": "user", "content": "Hello"}])
+    first(which, tools=None, messages=None)
+    first(which, tools=None, messages=[])
+    assert [each.beside for each in which.asked] == [False] * 4
 
 
 def test_counted_tokens_are_no_request_for_a_reply():

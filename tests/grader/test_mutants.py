@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from breaks.lab.grading import bundled, contract
-from tests.grader import careful, inside, mutants, styles
+from tests.grader import careful, inside, mutants, styles, trims
 
 SAMPLES = ("reference.py", "good.py", "good_async.py")
 pytestmark = [
@@ -77,6 +77,20 @@ def test_a_correct_loop_in_any_style_passes(name, seed):
     rest = {name: told for name, told in states.items() if told[0] != "passed"}
     assert set(rest) <= {"small_budget"}, rest
     assert all(state == "not offered" for state, _ in rest.values())
+
+
+@pytest.mark.parametrize("loop", trims.TRIMS, ids=lambda loop: loop.__name__)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_list_may_be_kept_small_in_any_way(loop, seed):
+    """Pairs taken out, contents cleared, notes, a summary, short outputs: each passes every check."""
+    states = inside.graded(careful.solver(loop), seed)
+    assert {name: told for name, told in states.items() if told[0] != "passed"} == {}
+
+
+def test_a_loop_that_throws_away_what_it_needs_is_told_so():
+    """A loop that has the model ask for the same for ever is told how often, and for what."""
+    _, said = inside.graded(careful.solver(mutants.QuestionAlone))["small_budget"]
+    assert re.search(r"The model asked \d\d times for [a-z_]+ with \{.*\}: what it had brought was", said)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -23,16 +23,12 @@ TURN = 'keep(messages, log, {"role": "assistant", "content": content})'
 PAIR = 'keep(messages, log, {"role": "user", "content": run(calls, tools)})'
 MISTAKES = {
     "begins anew": {LOAD: LOAD + "    return []\n"},
-    "writes a turn down with its results": {
-        TURN: 'messages.append({"role": "assistant", "content": content})',
-        PAIR: "results = run(calls, tools)\n"
-        "        messages.pop()\n"
-        f"        {TURN}\n"
-        '        keep(messages, log, {"role": "user", "content": results})',
-    },
     "leaves the open call open": {OPEN: "    if False:\n        text = "},
-    "drops the open turn": {
-        OPEN: "    if calls:\n        return messages[:-1]\n    if False:\n        text = "
+    "keeps the words of an open turn": {
+        OPEN: "    if calls:\n"
+        "        last['content'] = [b for b in last['content'] if b['type'] == 'text']\n"
+        "        messages.append({'role': 'user', 'content': 'Go on.'})\n"
+        "    if False:\n        text = "
     },
     "starts with the results": {OPEN: "    if calls:\n        messages.pop()\n        text = "},
     "stores what it knows": {
@@ -41,6 +37,29 @@ MISTAKES = {
         "                blocks = [{k: b[k] for k in known if k in b} for b in message['content']]\n"
         "                message = {**message, 'content': blocks}\n" + SAVE,
     },
+}
+# Where nothing of a turn is kept until its results are there, the list is a whole one too.
+PAIRS = {
+    "writes a turn down with its results": {
+        TURN: 'messages.append({"role": "assistant", "content": content})',
+        PAIR: "results = run(calls, tools)\n"
+        "        messages.pop()\n"
+        f"        {TURN}\n"
+        '        keep(messages, log, {"role": "user", "content": results})',
+    },
+    "takes an open turn out": {
+        OPEN: "    if calls:\n"
+        "        messages.pop()\n"
+        "        log.write_text(''.join(json.dumps(m) + '\\n' for m in messages), encoding='utf-8')\n"
+        "    if False:\n        text = "
+    },
+}
+# A pair is written down once the reply to it is there.
+LATE = {
+    TURN: 'store(messages, log)\n        messages.append({"role": "assistant", "content": content})',
+    PAIR: 'messages.append({"role": "user", "content": run(calls, tools)})',
+    LOAD: "def store(messages, log):\n"
+    "    log.write_text(''.join(json.dumps(m) + '\\n' for m in messages), encoding='utf-8')\n\n\n" + LOAD,
 }
 # A loop that stops gracefully, by itself, after the tool has come back.
 GRACEFUL = GOOD.replace(
@@ -90,6 +109,15 @@ class Ground:
             )
 
 
+def edited(pairs):
+    """The good loop with some of its text replaced."""
+    source = GOOD
+    for old, new in pairs.items():
+        assert old in source
+        source = source.replace(old, new)
+    return source
+
+
 @pytest.fixture(scope="module")
 def stopped():
     """Plays the two checks with a loop of this source: state, message and tape of each."""
@@ -122,15 +150,24 @@ def test_a_loop_that_resumes_passes_both(stopped):
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_storing_or_resuming_fails(stopped, mistake):
     """What is lost, left open or begun anew after a stop fails the check, and the message says so."""
-    source = GOOD
-    for right, wrong in MISTAKES[mistake].items():
-        assert right in source
-        source = source.replace(right, wrong)
-    found = stopped(source)
-    for state, message, _ in found.values():
+    for state, message, _ in stopped(edited(MISTAKES[mistake])).values():
         assert state == "failed", message
         assert message.startswith("Started again on the same folder")
         assert len(message) <= 600
+
+
+@pytest.mark.parametrize("way", PAIRS)
+def test_a_store_of_pairs_passes(stopped, way):
+    """A turn and its results are stored together or not at all: the chapters call that right."""
+    for state, message, tape in stopped(edited(PAIRS[way])).values():
+        assert (state, message) == ("passed", "")
+        assert len(tape.ends) > 1
+
+
+def test_a_pair_that_had_been_sent_is_not_left_out(stopped):
+    """What was in a request before the stop is in the first one after it, in whatever units it is stored."""
+    state, message, _ = stopped(edited(LATE), BOTH[1:])[BOTH[1]]
+    assert (state, message.startswith("Started again on the same folder")) == ("failed", True), message
 
 
 def test_an_answer_before_the_stop_excuses_nothing(stopped):

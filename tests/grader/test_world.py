@@ -8,7 +8,8 @@ import pytest
 from breaks.lab.grading import world as worlds
 from breaks.lab.grading.provider import Desk, Stage
 from cassettes.stand_in.message import DEFAULT_MODEL, Request
-from cassettes.stand_in.plan import lookup
+from cassettes.stand_in.plan import Entry, lookup, write
+from cassettes.stand_in.reply import input_tokens
 
 HEADERS = {"anthropic-version": "2023-06-01", "content-type": "application/json"}
 MANY, FEW = 200, 25
@@ -20,7 +21,6 @@ COMPLETE = {
     worlds.two_rounds: MANY,
     worlds.mixed: MANY,
     worlds.chain: FEW,
-    worlds.long_chain: FEW // 3,
 }
 
 
@@ -92,19 +92,44 @@ def test_a_ghost_is_called_beside_a_tool_that_is_there():
 def test_an_endless_world_has_no_end():
     """However long a loop goes on, the model asks for something that it has not asked for before."""
     for seed in range(4):
-        replies = conversation(Desk(worlds.endless(Random(seed)), rng=Random(seed)), turns=27)
+        replies = conversation(Desk(worlds.endless(Random(seed)), rng=Random(seed)), turns=52)
         rounds = [asked(reply) for reply in replies]
         assert all(rounds)
-        assert len(set().union(*rounds)) == len(replies) == 27
+        assert len(set().union(*rounds)) == len(replies) == 52
 
 
-def test_a_long_chain_outgrows_its_budget_whoever_plays_it():
-    """Without thinking, which weighs the least, the whole list is twice the budget, and one round fits."""
+@pytest.mark.parametrize("system", ["", "Be brief. " * 200])
+def test_the_second_draft_makes_a_list_a_little_too_heavy(system):
+    """Whoever plays it, the list outgrows its budget by less than its oldest turn; half of it is a draft."""
+    more = {"system": system} if system else {}
     for seed in range(FEW // 3):
-        world = worlds.long_chain(Random(seed))
-        weights = [each["usage"]["input_tokens"] for each in conversation(Desk(world, rng=Random(seed)))]
-        assert weights[-1] > 2 * world.budget
-        assert weights[2] < world.budget
+        desk = Desk(worlds.drafted(Random(seed)), rng=Random(seed))
+        replies = conversation(desk, **more)
+        first, second = (item.tool for item in desk.world.lookups)
+        assert [run.name for run in desk.runs] == [first, first, second, second]
+        assert all(fact in words(replies[-1]) for fact in desk.world.facts.values())
+        weights = [each["usage"]["input_tokens"] for each in replies]
+        oldest = input_tokens({"messages": [{"role": "assistant", "content": replies[0]["content"]}]})
+        assert desk.world.budget < weights[3] < desk.world.budget + oldest
+        assert weights[1] - weights[0] > desk.world.budget / 3 > weights[2] - weights[1]
+
+
+def test_the_model_asks_again_where_a_result_was_cleared():
+    """In a world with drafts a placeholder is no answer to the model, and the tool's own words are."""
+    desk = Desk(worlds.drafted(Random(1)), rng=Random(1))
+    item = desk.world.lookups[0]
+    call = {"type": "tool_use", "id": "toolu_01", "name": item.tool, "input": item.input}
+    for content, again in (("[cleared]", True), (desk.world.find(item).text, False)):
+        plan = {"type": "text", "text": write([Entry(1, item)])}
+        result = {"type": "tool_result", "tool_use_id": "toolu_01", "content": content}
+        messages = [
+            {"role": "user", "content": desk.world.question},
+            {"role": "assistant", "content": [plan, call]},
+            {"role": "user", "content": [result]},
+        ]
+        body = {"model": DEFAULT_MODEL, "max_tokens": 2000, "tools": desk.world.definitions}
+        reply = json.loads(post(desk, "/v1/messages", {**body, "messages": messages})[1])
+        assert (item in asked(reply)) == again
 
 
 def test_a_world_hangs_on_its_seed_alone():

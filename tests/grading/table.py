@@ -128,7 +128,7 @@ TABLE = {
         help="Look at stop_reason before you run anything: after `max_tokens` the last call is not whole.",
     ),
     "bounded_turns": Row(
-        4, ("two_rounds",), help="Count the requests and stop: no more than 25 for one question."
+        4, ("two_rounds",), help="Count the requests and stop: no more than 50 for one question."
     ),
     "interrupted_and_resumed": Row(
         5,
@@ -146,8 +146,9 @@ TABLE = {
     ),
     "small_budget": Row(
         5,
-        ("results_after_last_call", "bounded_turns"),
+        ("results_after_last_call",),
         "budget",
-        "Count the list before each call; take out the oldest pairs, a turn together with its results.",
+        "Count the list before each call; take out the oldest pairs, a turn together with its results, and "
+        "no more than has to go.",
     ),
 }

@@ -1,5 +1,6 @@
 """A provider that is overloaded, and connections that break."""
 
+from breaks.lab.grading import contract
 from breaks.lab.grading import world as worlds
 from cassettes.stand_in import faults
 
@@ -25,7 +26,12 @@ def test_overloaded_then_answered(play):
 
 def test_overloaded_until_exhausted(play):
     """529 without end: the loop sends nothing but the same list, stops by itself, and prints no answer."""
-    tape = play(worlds.single, faults=lambda number: overloaded() if number > 1 else None)
+    # There is time for six tries that wait 1, 2, 4, 8, 16 and 32 seconds, whatever `retry-after` says.
+    tape = play(
+        worlds.single,
+        faults=lambda number: overloaded() if number > 1 else None,
+        wall=contract.PATIENT_SECONDS,
+    )
     tape.faults_met()
     tape.sent_again_as_it_was()
     tape.ended(status=False)

@@ -11,12 +11,12 @@ def test_max_tokens_in_call(play):
 
 
 def test_bounded_turns(play):
-    """A model that never stops asking is stopped: 25 requests for one question at the most."""
-    tape = play(worlds.endless, most=contract.MAX_CALLS)
+    """A model that never stops asking is stopped: 50 requests for one question at the most."""
+    tape = play(worlds.endless, most=contract.MAX_CALLS, wall=contract.PATIENT_SECONDS)
     tape.bounded()
 
 
 def test_small_budget(play):
-    """No request weighs more than MAX_INPUT_TOKENS: the list is trimmed by pairs, and still accepted."""
-    tape = play(worlds.long_chain, most=contract.MAX_CALLS)
+    """No request weighs more than MAX_INPUT_TOKENS: old pairs go whole, and what the answer needs stays."""
+    tape = play(worlds.drafted, most=contract.MAX_CALLS)
     tape.within_budget()

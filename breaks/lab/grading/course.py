@@ -3,7 +3,8 @@
 Only what was sent counts. The printed answer is one more input: it has to hold the facts, and proves nothing
 alone, since the wire has to show that they came out of a tool, went to the model under the call's own id,
 and stood in the model's own last reply. Values are compared as JSON: key order and 1 against 1.0 do not
-count, true is not 1. Marks for the cache are not looked at.
+count, true is not 1. Marks for the cache are not looked at, nor are requests beside the conversation
+(`log.py`).
 
 A check calls the methods from top to bottom; each one returns, or raises `Failure` with what was expected
 and what came instead, or `Undecided` where the desk did not bring about what it is about.
@@ -17,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from breaks.lab import shown_by
 from breaks.lab.grading.failure import Failure, Undecided, as_json, counted, quoted
-from breaks.lab.grading.log import Asked, ToolRun
+from breaks.lab.grading.log import Asked, ToolRun, blocks_in
 from breaks.lab.outline import safe
 from breaks.lab.owed import Loss, losses
-from breaks.lab.parts import blocks_of
 from cassettes.stand_in import rulebook
 from cassettes.stand_in.memory import result_text
 from cassettes.stand_in.plan import Lookup, lookup
@@ -46,11 +46,15 @@ LIMITS = {
 
 
 class Course:
-    """Everything that one check saw; `ends`: how each start of the loop ended, in order."""
+    """Everything that one check saw; `ends`: how each start of the loop ended, in order.
+
+    `asked` is the conversation; for a loop that never offers a tool, whatever it sent.
+    """
 
     def __init__(self, desk: Desk, ends: Sequence[Ended], over: bool = False) -> None:
         self.world, self.stage, self.desk = desk.world, desk.stage, desk
-        self.asked: list[Asked] = list(desk.asked)
+        self.beside: list[Asked] = [each for each in desk.asked if each.beside]
+        self.asked: list[Asked] = [each for each in desk.asked if not each.beside] or list(desk.asked)
         self.runs: list[ToolRun] = list(desk.runs)
         self.ends, self.over = list(ends), over
 
@@ -59,7 +63,7 @@ class Course:
     @property
     def printed(self) -> str:
         """What the last start printed."""
-        return self.ends[-1].stdout.decode("utf-8", "replace") if self.ends else ""
+        return printed_by(self.ends[-1]) if self.ends else ""
 
     @property
     def final(self) -> Asked | None:
@@ -71,7 +75,7 @@ class Course:
     def conversation(self) -> list[Asked]:
         """The requests for a reply up to the answer."""
         final = self.final
-        return self.asked[: final.n] if final else self.asked
+        return [each for each in self.asked if final is None or each.n <= final.n]
 
     @property
     def calls(self) -> list[tuple[Asked, dict[str, Any]]]:
@@ -89,6 +93,8 @@ class Course:
         self.asked_well()
         self.accepted()
         self.ended()
+        if self.final is None:
+            self.nothing_lost()
         final = self.finished()
         for item in self.world.lookups:
             self._looked_up(item, final)
@@ -123,7 +129,7 @@ class Course:
         end = self.ends[-1]
         if end.why != "exit":
             how = _limit(end)
-            last = f"the last that came was {self._newest()}" if self.asked else "nothing had come from it"
+            last = self._last_seen()
             mute = sorted({run.name for run in self.runs if run.trouble == "hangs"})
             held = f"; {' and '.join(mute)} had been run, and gave no answer" if mute else ""
             raise Failure(f"The loop has to end by itself. Instead {how}; {last}{held}.")
@@ -174,7 +180,7 @@ class Course:
             names = ", ".join(str(call.get("name")) for call in last.calls)
             raise Failure(
                 "The loop has to go on until the model stops asking for tools. Its last reply (request "
-                f"{last.n}) calls {names}, and no request followed with the results."
+                f"{last.n}) calls {names}, and no request followed with the results.{self._only_beside(last)}"
             )
         raise Failure(
             f"The model did not finish: its last reply (request {last.n}) stopped with {last.stop}."
@@ -219,7 +225,7 @@ class Course:
         made = [call.get("id") for _, call in self.calls]  # what stands in a request may be of any type
         for each in self.conversation:
             for i, message in enumerate(each.messages):
-                for block in blocks_of(message.get("content") if isinstance(message, dict) else None):
+                for block in blocks_in(message):
                     if block.get("type") == "tool_use" and block.get("id") not in made:
                         raise Failure(
                             f"Request {each.n}, messages[{i}], holds a call of {quoted(block.get('name'))} "
@@ -258,7 +264,7 @@ class Course:
         found = None
         for each in self.conversation:
             for message in each.messages:
-                for block in blocks_of(message.get("content") if isinstance(message, dict) else None):
+                for block in blocks_in(message):
                     if block.get("type") == "tool_result" and block.get("tool_use_id") == ident:
                         found = block
         return found
@@ -309,6 +315,21 @@ class Course:
             "was returned, and the results of its calls together in the message after it."
         )
 
+    def _last_seen(self) -> str:
+        if self.final:
+            return (
+                f"the model had answered (request {self.final.n}), so something else was waited for, such as "
+                "a thread (`asyncio.run` waits for its own, and so does a pool at the end of its `with`)"
+            )
+        return f"the last that came was {self._newest()}" if self.asked else "nothing had come from it"
+
+    def _only_beside(self, last: Asked) -> str:
+        """Say so if what followed is no part of the conversation."""
+        later = next((each for each in self.beside if each.n > last.n), None)
+        if later is None:
+            return ""
+        return f" (Request {later.n} offers no tools and holds no call: it is beside the conversation.)"
+
     def _newest(self) -> str:
         return f"request {self.asked[-1].n}" if self.asked else "no request"
 
@@ -318,6 +339,11 @@ class Course:
         if end.why != "exit":
             return f"was stopped, since {_limit(end)}{last}"
         return f"ended with status {end.status}{last}"
+
+
+def printed_by(end: Ended) -> str:
+    """What a start printed."""
+    return end.stdout.decode("utf-8", "replace")
 
 
 def _limit(end: Ended) -> str:
@@ -341,8 +367,7 @@ def text_of(content: Sequence[dict[str, Any]]) -> str:
 def _user_texts(message: Any) -> list[str]:
     if not isinstance(message, dict) or message.get("role") != "user":
         return []
-    blocks = blocks_of(message.get("content"))
-    return [str(block.get("text")) for block in blocks if block.get("type") == "text"]
+    return [str(block.get("text")) for block in blocks_in(message) if block.get("type") == "text"]
 
 
 def _defined(definition: dict[str, Any], given: dict[Any, Any]) -> None:

@@ -23,10 +23,9 @@ from contextlib import suppress
 from typing import IO, Any
 
 from breaks.lab.about import version
-from breaks.lab.grading import bundled, nursery
+from breaks.lab.grading import bundled, contract, nursery
 from breaks.lab.grading.bundled import Listed
 from breaks.lab.grading.channel import Channel
-from breaks.lab.grading.jail import LIMITS
 from breaks.lab.grading.keeper import surroundings
 from breaks.lab.grading.processes import command
 from breaks.lab.grading.result import STATES, Check, Result, Submission
@@ -37,8 +36,8 @@ TICK = 0.2  # seconds between looks at whether to stop
 START = 60.0  # seconds until the first check may have reported, beside the time of a check
 GRACE = 5.0  # seconds for the process to end once it has said its last word
 KEYS = {"check", "state", "message", "seconds"}  # of a report
-SILENCE = 6 * LIMITS.wall  # seconds between two reports: a check starts the loop a few times
-EACH = 3 * LIMITS.wall  # seconds for a check, on an average over all: the bound of a whole submission
+SILENCE = 6 * contract.START_SECONDS  # seconds between two reports: a check starts the loop a few times
+EACH = 3 * contract.START_SECONDS  # seconds for a check, on an average: the bound of a whole submission
 
 
 class StoppedError(Exception):

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
 
-from breaks.lab.grading import keeper, walls
+from breaks.lab.grading import contract, keeper, walls
 from breaks.lab.grading.result import Submission
 from breaks.lab.grading.warden import Ended, JailError, Running, Serve, Warden
 
@@ -28,7 +28,7 @@ class Limits:
     bytes stored in the box, number of processes, of which 16 threads make one. Looked at every 50 ms, memory
     and CPU as sums over all processes; a loop that goes beyond is killed, and `Ended.why` names the limit."""
 
-    wall: float = 20.0
+    wall: float = contract.PATIENT_SECONDS + 5  # the check that plays it is the first to stop a start
     cpu: float = 20.0
     memory: int = 1 << 30
     output: int = 1 << 20

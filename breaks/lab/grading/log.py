@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from breaks.lab.parts import blocks_of
 from cassettes.stand_in.faults import Played
 from cassettes.stand_in.message import Response
+
+OF_TOOLS = ("tool_use", "tool_result")
 
 
 @dataclass
@@ -58,6 +62,16 @@ class Asked:
         listed = self.request.get("messages")
         return listed if isinstance(listed, list) else []
 
+    @cached_property
+    def beside(self) -> bool:
+        """Whether it is no part of the conversation but, say, for a title or a summary.
+
+        It offers no tools then, and has no call and no result in it.
+        """
+        if not self.messages or self.request.get("tools"):
+            return False
+        return not any(b.get("type") in OF_TOOLS for message in self.messages for b in blocks_in(message))
+
     def note(self, played: Played, whole: Response) -> None:
         """Keep what left: `whole` is the reply as it would have been."""
         if played.response is None:
@@ -78,6 +92,11 @@ class ToolRun:
     name: str
     input: Any
     trouble: str = ""
+
+
+def blocks_in(message: Any) -> list[dict[str, Any]]:
+    """The blocks of a message, whatever stands in its place."""
+    return blocks_of(message.get("content") if isinstance(message, dict) else None)
 
 
 def value_of(body: bytes) -> Any:

@@ -191,7 +191,7 @@ def keep(folder: Path, check: str, tapes: list[Tape]) -> None:
 def _tape(tape: Tape) -> dict[str, Any]:
     asked = [
         {"n": a.n, "start": a.start, "request": a.request, "status": a.status, "response": a.response}
-        for a in tape.asked
+        for a in tape.desk.asked
     ]
     runs = [{"start": r.start, "tool": r.name, "input": r.input, "trouble": r.trouble} for r in tape.runs]
     ends = [

@@ -20,15 +20,17 @@ from random import Random
 from threading import Event, Lock
 from typing import Any, Literal
 
-from breaks.lab.grading.log import Asked, ToolRun, plain, value_of
+from breaks.lab.grading import contract
+from breaks.lab.grading.adapted import edited, flagged, quiet, room_for, thinking, thinks, without
+from breaks.lab.grading.log import Asked, ToolRun, plain
 from breaks.lab.grading.world import World
 from cassettes.stand_in.answer import answer, edge
 from cassettes.stand_in.faults import Case, Fault, Played
-from cassettes.stand_in.message import DEFAULT_MODEL, Request, Response, Settings
+from cassettes.stand_in.message import Request, Response, Settings
 from cassettes.stand_in.plan import lookup
-from cassettes.stand_in.profiles import resolve
-from cassettes.stand_in.reply import error, made_id, seed_of
+from cassettes.stand_in.reply import CHARS_PER_TOKEN, error, input_tokens, made_id, seed_of
 from cassettes.stand_in.sse import stream
+from loop.walker import same
 
 Trouble = Literal["raises", "hangs", "nothing", "kill", "interrupt", ""]
 Signal = Literal["kill", "interrupt", "over"]
@@ -36,22 +38,21 @@ MOST_REQUESTS = 60  # requests for a reply that one check bears
 MOST_EVENTS = 2_000  # requests of any kind
 LARGEST = 1024 * 1024  # bytes of a request; no check has use for more
 ALL = 8 * LARGEST  # bytes of all requests of one check; read as JSON they take thirty times as much
-ROOM = 4_096  # tokens that a reply may have at least, whatever the loop allows it
 PATIENCE = 30.0  # seconds that a held request waits for the grader to act
 NO_THREADS = "thread: no list is kept here; send the whole message list with each request"
-SAMPLING = ("temperature", "top_p", "top_k", "tool_choice")
 
 
 @dataclass(frozen=True)
 class Stage:
     """What happens on purpose in one check.
 
-    `faults`: by the number of the request for a reply, from 1; or a function of that number. `trouble`: what
-    happens at the first, second, ... run of a troubled tool. `cut_call`: the number of the accepted reply
-    that ends at `max_tokens` in its last call. `thinks`: the model thinks even if it was not asked to;
-    without it, it does so only if it was. `extras`: blocks carry an optional field that no client knows.
-    `kills`: the start of the loop (from 1) that is killed, and at which of its requests. `most`: requests for
-    a reply that are borne. `wall`: seconds that a start may take.
+    `faults`: by the number of the request for a reply, from 1; or a function of that number. A request beside
+    the conversation (`log.py`) has no number, and nothing happens to it. `trouble`: what happens at the
+    first, second, ... run of a troubled tool. `cut_call`: the number of the accepted reply that ends at
+    `max_tokens` in its last call. `thinks`: the model thinks even if it was not asked to; without it, it does
+    so only if it was. `extras`: blocks carry an optional field that no client knows. `kills`: the start of
+    the loop (from 1) that is killed, and at which of its requests. `most`: requests for a reply that are
+    borne. `wall`: seconds that a start may take.
     """
 
     faults: Mapping[int, Fault] | Callable[[int], Fault | None] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class Stage:
     extras: bool = False
     kills: Mapping[int, int] = field(default_factory=dict)
     most: int = MOST_REQUESTS
-    wall: float = 20.0
+    wall: float = contract.START_SECONDS
 
     def fault(self, number: int) -> Fault | None:
         """The fault that is played to a request, if any."""
@@ -89,7 +90,7 @@ class Desk:
         self.start = 1
         self.secret = f"{drawn.getrandbits(64):016x}"
         self.extra = f"note_{drawn.getrandbits(32):08x}"
-        self._settings = Settings(key=secrets.token_bytes(32), any_model=True)
+        self._strict = Settings(key=secrets.token_bytes(32), any_model=True)
         self._lock, self._events, self._bytes, self._cuts = Lock(), 0, 0, 0
 
     def play(self, request: Request) -> Played:
@@ -103,7 +104,7 @@ class Desk:
         if event > MOST_EVENTS:
             return self._over()
         if len(request.body) > LARGEST or together > ALL:
-            return Played(edge(self._settings))
+            return Played(edge(self._strict))
         if path == "/v1/messages" and request.method == "POST":
             if isinstance(plain(request.body).get("thread"), dict):
                 self.threaded += 1
@@ -111,7 +112,7 @@ class Desk:
             return self._reply(request, event)
         if path.startswith("/v1/"):
             self._note_body(event, request)
-            return Played(answer(self._as_played(request), self._settings))
+            return Played(answer(self._as_played(request), self._settings(request)))
         return self._tool(request, path, event)
 
     # -- the provider
@@ -121,19 +122,21 @@ class Desk:
         asked = Asked(event, self.start, plain(request.body))
         with self._lock:
             self.asked.append(asked)
-            asked.n = len(self.asked)
-            nth = sum(1 for each in self.asked if each.start == self.start)
-        if asked.n > self.stage.most:
+            counted = [each for each in self.asked if not each.beside]
+            asked.n, number = len(self.asked), len(counted)
+        if asked.beside:
+            return self._given(asked, request, self._whole(request, beside=True))
+        if number > self.stage.most:
             return self._over()
-        if self.stage.kills.get(self.start) == nth:
+        if self.stage.kills.get(self.start) == sum(each.start == self.start for each in counted):
             return self._held("kill", Played(None, broken=True))
-        whole = self._whole(request, asked.n)
-        fault = self.stage.fault(asked.n)
+        whole = self._whole(request)
+        fault = self.stage.fault(number)
         if fault is None:
             return self._given(asked, request, whole)
         asked.fault = "fault"
         ident = made_id("req", seed_of(request.body.hex(), asked.n))
-        played = fault(Case(self._streamed(request, whole), self._settings, ident))
+        played = fault(Case(self._streamed(request, whole), self._strict, ident))
         asked.note(played, whole)
         return played
 
@@ -142,27 +145,32 @@ class Desk:
         asked.note(Played(whole), whole)
         return played
 
-    def _whole(self, request: Request, number: int) -> Response:
+    def _whole(self, request: Request, beside: bool = False) -> Response:
         """The stand-in's reply, not streamed; what the desk adds is never what it refuses."""
-        own = replace(request, body=_edited(request.body, lambda body: {**body, "stream": False}))
+        own = replace(request, body=edited(request.body, lambda body: {**body, "stream": False}))
         meant = self._as_played(own)
-        whole = answer(meant, self._settings)
+        settings = self._settings(request)
+        whole = answer(meant, settings)
         if whole.status != 200 and meant.body != own.body:
-            bare = answer(own, self._settings)
+            bare = answer(own, settings)
             meant, whole = (own, bare) if bare.status == 200 else (meant, whole)
         if whole.status == 200:
-            whole = self._cut_in_call(meant, whole)
-            whole = replace(whole, body=_edited(whole.body, self._with_extras))
+            whole = whole if beside else self._cut_in_call(meant, whole, settings)
+            whole = replace(whole, body=edited(whole.body, self._with_extras))
         return whole
 
-    def _cut_in_call(self, meant: Request, whole: Response) -> Response:
+    def _cut_in_call(self, meant: Request, whole: Response, settings: Settings) -> Response:
         """One token too few for the reply, where it is the one that is to be cut in its call."""
         with self._lock:
             self._cuts += 1
             if self._cuts != self.stage.cut_call:
                 return whole
         cap = max(int(json.loads(whole.body)["usage"]["output_tokens"]) - 1, 1)
-        return answer(meant, replace(self._settings, output_cap=cap))
+        return answer(meant, replace(settings, output_cap=cap))
+
+    def _settings(self, request: Request) -> Settings:
+        """Thinking that the desk added binds a loop to nothing: another system prompt is let through."""
+        return self._strict if thinks(plain(request.body)) else replace(self._strict, account="legacy")
 
     def _streamed(self, request: Request, whole: Response) -> Response:
         asked = plain(request.body)
@@ -172,20 +180,20 @@ class Desk:
         return Response(200, {**whole.headers, **kind}, stream(json.loads(whole.body)))
 
     def _as_played(self, request: Request) -> Request:
-        return replace(request, body=_edited(request.body, self._adapted))
+        return replace(request, body=edited(request.body, self._adapted))
 
     def _adapted(self, body: dict[str, Any]) -> dict[str, Any]:
         """The request as the model gets it."""
-        adapted = self._without_extras(dict(body))
+        adapted = self._as_read(self._without_extras(dict(body)))
         if isinstance(adapted.get("tools"), list) and adapted["tools"]:
             adapted["tools"] = [*adapted["tools"], *map(dict, self.world.ghosts)]
         if isinstance(adapted.get("tool_choice"), dict):
             choice = adapted["tool_choice"]
             adapted["tool_choice"] = {k: v for k, v in choice.items() if k != "disable_parallel_tool_use"}
-        adapted = _thinking(adapted) if self.stage.thinks else _quiet(adapted)
+        adapted = thinking(adapted) if self.stage.thinks else quiet(adapted)
         room = adapted.get("max_tokens")
         if isinstance(room, int) and not isinstance(room, bool) and room > 0:
-            adapted["max_tokens"] = _room(adapted, room)
+            adapted["max_tokens"] = room_for(adapted, room)
         return adapted
 
     def _with_extras(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +206,7 @@ class Desk:
     def _without_extras(self, body: dict[str, Any]) -> dict[str, Any]:
         if not self.stage.extras or not isinstance(body.get("messages"), list):
             return body
-        return {**body, "messages": [_without(message, self.extra) for message in body["messages"]]}
+        return {**body, "messages": [without(message, self.extra) for message in body["messages"]]}
 
     # -- the tools
 
@@ -212,12 +220,13 @@ class Desk:
             return _told(404, "there is nothing here")
         run = ToolRun(event, self.start, name, _json(request.body))
         with self._lock:
+            first = not any(each.name == name and same(each.input, run.input) for each in self.runs)
             self.runs.append(run)
             tries = sum(1 for each in self.runs if each.name == name)
         trouble = self.stage.trouble[tries - 1 : tries] if name in self.world.troubled else ()
-        return self._run(run, trouble[0] if trouble else "")
+        return self._run(run, trouble[0] if trouble else "", first)
 
-    def _run(self, run: ToolRun, trouble: Trouble) -> Played:
+    def _run(self, run: ToolRun, trouble: Trouble, first: bool) -> Played:
         if all(tool.name != run.name for tool in self.world.tools):
             return _told(404, f"there is no tool named {run.name}")
         found = self.world.find(lookup(run.name, run.input)) if isinstance(run.input, dict) else None
@@ -231,7 +240,32 @@ class Desk:
             return _told(500, f"cannot reach postgresql://desk:{self.secret}@db.invalid:5432/shop: refused")
         if trouble == "nothing":
             return _told(200, "")
+        if first and found and (item := lookup(run.name, run.input)) in self.world.drafts:
+            run.trouble = "draft"
+            return _told(200, self._draft(self.world.drafts[item]))
         return _told(200, found.text) if found else _told(500, "nothing is stored under this input")
+
+    def _draft(self, tokens: int) -> str:
+        """A long text that is no answer yet; without `tokens` it makes the next request a little too heavy.
+
+        So little that the oldest turn alone would make up for it, and its results would be left behind.
+        """
+        empty = self.world.draft(0)
+        last = next((each for each in reversed(self.asked) if each.calls), None)
+        if not tokens and last is not None:
+            result = {"type": "tool_result", "tool_use_id": last.calls[-1]["id"], "content": empty}
+            turns = [{"role": "assistant", "content": last.content}, {"role": "user", "content": [result]}]
+            body = self._adapted({**last.request, "messages": [*last.messages, *turns]})
+            oldest = input_tokens({"messages": [{"role": "assistant", "content": self.asked[0].content}]})
+            tokens = self.world.budget - input_tokens(body) + oldest // 2
+        return self.world.draft(tokens * CHARS_PER_TOKEN)
+
+    def _as_read(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A result that does not hold what its tool answers is none to the model: it asks once more."""
+        if not self.world.drafts or not isinstance(body.get("messages"), list):
+            return body
+        answers = [output.text for item in self.world.lookups if (output := self.world.find(item))]
+        return {**body, "messages": [flagged(message, answers) for message in body["messages"]]}
 
     # -- what the grader has to do
 
@@ -287,52 +321,6 @@ def _no_threads(request: Request) -> Response:
     body["error"]["details"] = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
     headers = {"content-type": "application/json", "x-should-retry": "false"}
     return Response(400, headers, json.dumps(body).encode("ascii"))
-
-
-def _thinking(body: dict[str, Any]) -> dict[str, Any]:
-    """The request of a loop that asks for thinking, as far as its model can."""
-    asked = body.get("thinking")
-    if isinstance(asked, dict) and asked.get("type") in ("adaptive", "enabled"):
-        return body
-    profile = resolve(body.get("model"))
-    bare = {key: value for key, value in body.items() if key not in SAMPLING}
-    if profile is None or not profile.served or profile.adaptive:
-        return {**bare, "thinking": {"type": "adaptive"}}
-    return {**bare, "thinking": {"type": "enabled", "budget_tokens": 1024}}
-
-
-def _quiet(body: dict[str, Any]) -> dict[str, Any]:
-    """The request of a loop that does not ask for thinking: a model that thinks by default does not do it."""
-    profile = resolve(body.get("model")) or resolve(DEFAULT_MODEL)
-    if "thinking" in body or profile is None or not profile.can_disable:
-        return body
-    return {**body, "thinking": {"type": "disabled"}}
-
-
-def _room(body: Mapping[str, Any], asked: int) -> int:
-    thinking = body.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    profile = resolve(body.get("model"))
-    most = profile.max_output if profile else 64_000
-    least = ROOM + (budget if isinstance(budget, int) and 0 < budget < most else 0)
-    return min(max(asked, least), max(most, least))
-
-
-def _without(message: Any, key: str) -> Any:
-    blocks = message.get("content") if isinstance(message, dict) else None
-    if not isinstance(blocks, list):
-        return message
-    kept = [{k: v for k, v in b.items() if k != key} if isinstance(b, dict) else b for b in blocks]
-    return {**message, "content": kept}
-
-
-def _edited(body: bytes, edit: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
-    """A JSON object with something edited; what is no JSON object stays as it is."""
-    value = value_of(body)
-    if not isinstance(value, dict):
-        return body
-    edited = edit(value)
-    return body if edited == value else json.dumps(edited).encode("ascii")
 
 
 def _json(body: bytes) -> Any:

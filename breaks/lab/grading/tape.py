@@ -5,15 +5,18 @@ Not here: the ordinary course (`course.py`), and what a check is made of (`tests
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from breaks.lab.grading import contract
-from breaks.lab.grading.course import Course, part_of
+from breaks.lab.grading.course import Course, part_of, printed_by, text_of
 from breaks.lab.grading.failure import Failure, Undecided, as_json, counted, quoted
-from breaks.lab.grading.log import Asked
+from breaks.lab.grading.log import Asked, blocks_in
 from breaks.lab.owed import losses
-from breaks.lab.parts import assistant_turns, blocks_of
+from breaks.lab.parts import assistant_turns
 from cassettes.stand_in.memory import result_text
+from cassettes.stand_in.plan import lookup
 from cassettes.stand_in.reply import input_tokens
 from loop.walker import same
 
@@ -40,11 +43,8 @@ class Tape(Course):
             block = self.result_of(str(call.get("id")))
             if block is None:
                 self.accepted()
-                self.ended()
-                raise Failure(
-                    f"Each call has a result, also one whose tool failed. The call {call.get('id')} of "
-                    f"{call.get('name')} (reply to request {each.n}) has none in any request after it."
-                )
+                self.ended(status=False)
+                raise Failure(self._unanswered(each, call))
             text = result_text(block.get("content"))
             told = any(fact in text for item, fact in self.world.facts.items() if item.tool == call["name"])
             if flagged and block.get("is_error") is not True and not told:
@@ -53,6 +53,16 @@ class Tape(Course):
                     f"{call.get('id')} ({call.get('name')}) does not, and reads {quoted(text)}: the model "
                     "takes it for the answer."
                 )
+
+    def _unanswered(self, each: Asked, call: dict[str, Any]) -> str:
+        ghost = any(call.get("name") == tool["name"] for tool in self.world.ghosts)
+        whose = "of a tool that is not there" if ghost else "whose tool failed"
+        end = self.ends[-1]
+        how = f"; the loop {self._told(end)}" if end.status else ""
+        return (
+            f"Each call has a result, also one {whose}. The call {call.get('id')} of {call.get('name')} "
+            f"(reply to request {each.n}) has none in any request after it{how}."
+        )
 
     def no_secret(self) -> None:
         """What the text of a tool's exception holds is in no request."""
@@ -66,9 +76,7 @@ class Tape(Course):
         secret = self.desk.secret
         for each in self.asked:
             for i, message in enumerate(each.messages):
-                for j, block in enumerate(
-                    blocks_of(message.get("content") if isinstance(message, dict) else None)
-                ):
+                for j, block in enumerate(blocks_in(message)):
                     if secret in str(block):
                         self._leaked(f"Request {each.n}, messages[{i}].content[{j}]")
         if any(leaks for _, leaks in self.desk.bodies):
@@ -105,7 +113,7 @@ class Tape(Course):
     def went_on(self) -> None:
         """The fault was not the end: a request followed it."""
         broken = [each for each in self.asked if each.fault]
-        if broken and broken[-1].n == len(self.asked):
+        if self.gave_up:
             end = self.ends[-1]
             raise Failure(
                 f"Request {broken[-1].n} met {_met(broken[-1])}, which passes: the same request has to be "
@@ -125,7 +133,7 @@ class Tape(Course):
             if fact in self.printed:
                 raise Failure(
                     f"The model gave no answer, and the loop printed one (with {fact} in it, status 0). "
-                    "It has to end with an error."
+                    "It has to end with an error, or to say no more than that there is none."
                 )
         for each in self.asked:
             for block in [*each.content, *each.half]:
@@ -137,7 +145,8 @@ class Tape(Course):
                 ):
                     raise Failure(
                         "The model gave no answer, and the loop printed words of an unfinished turn as "
-                        f"one (status 0): {quoted(words)}. It has to end with an error."
+                        f"one (status 0): {quoted(words)}. It has to end with an error, or to say no more "
+                        "than that there is none."
                     )
 
     def half_turn_dropped(self) -> None:
@@ -205,16 +214,19 @@ class Tape(Course):
             )
 
     def within_budget(self) -> None:
-        """No request weighs more than the budget; the list was trimmed to that, and each request accepted."""
+        """No request weighs more than the budget, and in the end the list holds all that the answer needs.
+
+        In what form does not matter. Where the model can read it, it answers, and that has to be printed.
+        """
         budget = self.world.budget
         self.asked_well()
-        for each in self.asked:
-            weight = _weight(each)
-            if weight > budget:
+        for each in self.desk.asked:
+            if (weight := _weight(each)) > budget:
                 raise Failure(
                     f"{contract.MAX_INPUT_TOKENS} is {budget}, and no request may count more input "
                     f"tokens. Request {each.n} counts {weight} ({counted(len(each.messages), 'message')})."
                 )
+        for each in self.asked:
             if not each.fault and 400 <= each.status < 500:
                 raise Failure(self.refusal(each))
             if not self.asks(each):
@@ -222,15 +234,51 @@ class Tape(Course):
                     f"Whatever is taken out, the question stays. It is not in request {each.n} any more "
                     f"({counted(len(each.messages), 'message')})."
                 )
-        if len(self.asked) > contract.MAX_CALLS:
-            raise Failure(f"The loop has to end after {contract.MAX_CALLS} requests for a reply at the most.")
+        if not any(self._holds_all(each) for each in self.asked if each.accepted):
+            raise Failure(self._thrown_away())
         self.ended(status=False)
-        if not any(part_of(loss) in ("core", "results") for loss in self.lost()):
-            last = self.asked[-1]
-            raise Failure(
-                f"The list has to be trimmed to go on within {budget} tokens. Nothing was taken out of "
-                f"it, and the loop ended after request {last.n}, which counts {_weight(last)}."
+        facts = self.world.facts.values()
+        words = next((text_of(e.content) for e in reversed(self.asked) if e.accepted and not e.calls), "")
+        for fact in facts:
+            if all(each in words for each in facts) and fact not in self.printed:
+                raise Failure(
+                    f"The loop has to print the model's answer. It holds {fact}; printed was "
+                    f"{quoted(self.printed)}."
+                )
+
+    def _holds_all(self, each: Asked) -> bool:
+        """Whether all that the tools had told by then is in a request, and nothing more was to be told.
+
+        The scripted model may end where a summary says more than it can read.
+        """
+        facts = self.world.facts
+        runs = [run for run in self.runs if not run.trouble and run.at < each.at]
+        told = {facts.get(lookup(run.name, run.input), "") for run in runs}
+        said = str(each.messages)
+        return (not each.calls or told >= {*facts.values()}) and all(fact in said for fact in told)
+
+    def _thrown_away(self) -> str:
+        """Say why no request holds all that the tools told."""
+        last = self.asked[-1]
+        made = Counter(lookup(str(c.get("name")), c.get("input")) for each in self.asked for c in each.calls)
+        item, times = made.most_common(1)[0] if made else (None, 0)
+        if item is not None and times > 2:
+            return (
+                "What the answer needs fits into the budget, and no request holds all of it. The model asked "
+                f"{times} times for {item.tool} with {item.text}: what it had brought was taken out again. "
+                "Take out the oldest pairs, and no more of them than has to go."
             )
+        end = f"the loop ended after request {last.n}, which counts {_weight(last)}: it"
+        end = f"{end} {self._told(self.ends[-1])}"
+        if not any(part_of(loss) in ("core", "results") for loss in losses(self.asked)):
+            return (
+                f"To go on within {self.world.budget} tokens the list has to be trimmed, and no request with "
+                f"a trimmed list came: {end}."
+            )
+        return (
+            "What the answer needs fits into the budget, and no request holds all of it. Take out the oldest "
+            f"pairs, and no more of them than has to go. Here {end}."
+        )
 
     # -- restarts
 
@@ -244,7 +292,10 @@ class Tape(Course):
                 )
 
     def resumed(self) -> None:
-        """The first request of each later start holds every turn as it was returned, each call answered."""
+        """The first request of each later start holds every turn as it was returned, each call answered.
+
+        A turn whose tools had not all answered may be gone as a whole: what came of it had not been told.
+        """
         self.asked_well()
         if len(self.ends) < 2:
             self.accepted()
@@ -264,20 +315,36 @@ class Tape(Course):
         if first is None:
             raise Failure(
                 "Started again on the same folder, the loop has to go on. It sent no request, and it "
-                f"{self._told(self.ends[start - 1])}."
+                f"{self._told(self.ends[start - 1])}; printed was {quoted(printed_by(self.ends[start - 1]))}."
             )
         turns = assistant_turns([m if isinstance(m, dict) else {} for m in first.messages])
         if not turns:
+            orphan = any(b.get("type") == "tool_result" for m in first.messages for b in blocks_in(m))
+            what = "results without the turn that asked" if orphan else "no turn of the model: it began anew"
             raise Failure(
                 "Started again on the same folder, the loop has to go on where it was. Request "
-                f"{first.n}, its first one, holds no turn of the model: it began anew, and the "
-                f"{counted(len(before), 'turn')} from before is lost."
+                f"{first.n}, its first one, holds {what}; {counted(len(before), 'turn')} had come before."
             )
-        for loss in losses(self.asked):  # behind an answer, too: a loop may go on after one
+        owed = self._owed_to(first, before[-1])  # behind an answer, too: a loop may go on after one
+        for loss in losses(owed):
             if self.asked[loss.exchange].n == first.n and loss.kind not in ("result-content", "error-flag"):
                 raise Failure(f"Started again on the same folder. {self._owed(loss)}")
         if 400 <= first.status < 500 and not first.fault:
             raise Failure(f"Started again on the same folder. {self.refusal(first)}")
+
+    def _owed_to(self, first: Asked, newest: Asked) -> list[Asked]:
+        """The requests, without the newest reply before a stop if it is gone as a whole and was never sent.
+
+        A store may be made of pairs: a turn together with its results, or neither.
+        """
+        unsent = not any(newest.n < each.n < first.n for each in self.asked)
+        if not (unsent and newest.calls and _turns(first) == _turns(newest)):
+            return self.asked
+        return [replace(each, status=0) if each is newest else each for each in self.asked]
+
+
+def _turns(each: Asked) -> int:
+    return len(assistant_turns([m if isinstance(m, dict) else {} for m in each.messages]))
 
 
 def _weight(each: Asked) -> int:

@@ -27,7 +27,7 @@ _NOUNS = """
 """
 NOUNS = _NOUNS.split()
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
-LONG = 4000  # characters of an output that is there to fill a list
+ROOM = 6_000  # tokens that a list may have where there is a budget, beside the question and the tools
 NAMES = ("Zoë", "Søren", "Małgorzata", "Iñigo", "Jürgen")
 
 
@@ -65,7 +65,9 @@ class World:
     """A question, the tools that are served, and the lookups that it calls for, round by round.
 
     `ghosts`: definitions that only the model knows. `troubled`: the tools that something happens to.
-    `says`: what a reply without any lookup has to say. `budget`: tokens, where the world has one.
+    `says`: what a reply without any lookup has to say. `budget`: tokens, where the world has one. `drafts`:
+    lookups of which the first run brings a long text that is no answer yet, with its weight in tokens (0: as
+    much as there is room for, and a little more); `filler`: what it is made of.
     """
 
     question: str
@@ -75,6 +77,8 @@ class World:
     troubled: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
     budget: int = 0
+    drafts: Mapping[Lookup, int] = field(default_factory=dict)
+    filler: str = ""
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
@@ -94,6 +98,10 @@ class World:
     def find(self, item: Lookup) -> Output | None:
         """What the tool of a lookup returns for it; None if there is no such tool or input."""
         return next((out for tool in self.tools if (out := tool.run(item)) is not None), None)
+
+    def draft(self, length: int) -> str:
+        """An output of about this many characters with no fact in it."""
+        return json.dumps({"state": "still being put together, ask again", "log": self.filler[:length]})
 
 
 class _Maker:
@@ -249,16 +257,14 @@ def mixed(rng: Random) -> World:
     return _then(_Maker(rng), 2)
 
 
-def _chain(rng: Random, length: int, padding: int = 0) -> World:
+def _chain(rng: Random, length: int) -> World:
     make = _Maker(rng)
     noun, name, prefix = make.nouns.pop(), make.param(), make.prefixes.pop()
     tool_name = make.tool_name(noun)
     idents = list(dict.fromkeys(make.ident(prefix) for _ in range(2 * length)))[:length]
-    filler = " ".join(make.word(7) for _ in range(padding // 8))
     outputs, items = {}, []
     for place, ident in enumerate(idents):
         more = {name: idents[place + 1]} if place + 1 < length else {}
-        more |= {"filler": filler} if filler else {}
         items.append(lookup(tool_name, {name: ident}))
         outputs[items[-1]] = _about(noun, ident, make.fact(), **more)
     tool = ToolSpec(_definition(tool_name, noun, **{name: _coded(prefix)}), outputs)
@@ -271,11 +277,17 @@ def chain(rng: Random) -> World:
     return _chain(rng, 8)
 
 
-def long_chain(rng: Random) -> World:
-    """Twelve rounds with long outputs, of which four or so fit into the budget."""
-    world = _chain(rng, 12, LONG)
+def drafted(rng: Random) -> World:
+    """Two rounds, each of which first brings a draft: the second one fits only where the first is taken out.
+
+    What the answer needs is short, and fits beside either of them.
+    """
+    world = _chain(rng, 2)
     beside = len(json.dumps([world.question, world.definitions])) // 4
-    return replace(world, budget=beside + 6_000)
+    first, second = world.lookups
+    filler = " ".join("".join(rng.choices("bcdfghkmnpqrstvwxz", k=7)) for _ in range(ROOM // 2))
+    drafts = {first: ROOM * 9 // 20, second: 0}
+    return replace(world, budget=beside + ROOM, drafts=drafts, filler=filler)
 
 
 def endless(rng: Random) -> World:
