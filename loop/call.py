@@ -37,11 +37,12 @@ def caller(client: anthropic.Anthropic, **params: Any) -> Call:
 def reply_of(response: httpx2.Response) -> Reply:
     """Return the message that a response holds; a page of a gateway, or half of one, is none."""
     try:
-        reply = response.json()
+        body = response.json()
     except (ValueError, RecursionError):
-        reply = None
-    if isinstance(reply, dict) and "stop_reason" in reply and isinstance(reply.get("content"), list):
+        body = None
+    reply: Reply = body if isinstance(body, dict) else {}
+    if isinstance(reply.get("stop_reason"), str) and isinstance(reply.get("content"), list):
         return reply
     import anthropic
 
-    raise anthropic.APIResponseValidationError(response, reply, message="the response holds no message")
+    raise anthropic.APIResponseValidationError(response, body, message="the response holds no message")

@@ -88,7 +88,10 @@ class Assembly:
         if kind == "message_start":
             if self._message is not None:
                 raise ValueError("a second message began")
-            self._message = copy.deepcopy(dict(event["message"]))
+            message = copy.deepcopy(dict(event["message"]))
+            if not isinstance(message.get("content") or [], list):
+                raise ValueError("the content of the message is no array")
+            self._message = message
         elif kind == "content_block_start":
             self._begin(event["index"], event["content_block"])
         elif kind == "content_block_delta":
@@ -102,7 +105,7 @@ class Assembly:
     def message(self) -> Reply:
         """Return the message. Raises `StreamCutError` if its end, or that of a block, never came."""
         whole = self._done and not self._open and sorted(self._blocks) == list(range(len(self._blocks)))
-        if self._message is None or not whole or self._message.get("stop_reason") is None:
+        if self._message is None or not whole or not isinstance(self._message.get("stop_reason"), str):
             raise StreamCutError("the stream ended before the message was complete")
         began = self._message.get("content") or []
         return {**self._message, "content": [*began, *(self._blocks[n] for n in sorted(self._blocks))]}

@@ -169,6 +169,7 @@ NO_MESSAGES = {
     "half a message": b'{"stop_reason": "end_turn", "content": [',
     "another object": b'{"ok": true}',
     "no content array": b'{"stop_reason": "end_turn", "content": "Fine."}',
+    "no reason": b'{"stop_reason": null, "content": []}',
     "a list": b"[]",
     "deep": b"[" * 100_000,
 }

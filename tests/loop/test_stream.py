@@ -233,6 +233,20 @@ def test_what_cannot_be_read_is_a_cut_stream(name, make):
         over_http(sse(START, *TEXT, GARBLED[name], END, STOP), make)
 
 
+@pytest.mark.parametrize("odd", [5, True, "text", {"a": 1}])
+def test_a_content_that_is_no_array_is_a_garbled_stream(odd):
+    """No error of Python's own, and no letters in the place of blocks."""
+    with pytest.raises(StreamGarbledError):
+        over_http(sse({**START, "message": {**START["message"], "content": odd}}, *TEXT, END, STOP))
+
+
+@pytest.mark.parametrize("odd", [None, 5, ["end_turn"]])
+def test_a_message_has_a_reason_why_it_ended(odd):
+    """Without one, or with none that is a word, it is not complete."""
+    with pytest.raises(StreamCutError):
+        over_http(sse(START, *TEXT, {**END, "delta": {"stop_reason": odd}}, STOP))
+
+
 @pytest.mark.parametrize("make", [stream_caller, async_stream_caller])
 @pytest.mark.parametrize("raw", [b"data: \xff\xfe\n\n", b"<html>gateway</html>", b'{"type": "error"}', b""])
 def test_what_is_no_stream_of_events_is_a_cut_stream(raw, make):
