@@ -7,7 +7,7 @@ or a reference leads anywhere (which the draft's description does not ask either
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
@@ -30,18 +30,14 @@ def is_schema(value: Any) -> bool:
         schema = waiting.pop()
         if isinstance(schema, bool):
             continue
-        if not isinstance(schema, dict) or not all(_holds(key, schema[key]) for key in schema):
+        if not isinstance(schema, dict):
             return False
-        waiting += [schema[key] for key in ONE if key in schema]
-        waiting += [inner for key in MANY for inner in schema.get(key, ())]
-        waiting += [inner for key in NAMED for inner in schema.get(key, {}).values()]
-        waiting += [inner for inner in schema.get("dependencies", {}).values() if not isinstance(inner, list)]
+        for key, held in schema.items():
+            if key in _CHECKS and not _CHECKS[key](held):
+                return False
+            if key in _INNER:
+                waiting += _INNER[key](held)
     return True
-
-
-def _holds(key: str, value: Any) -> bool:
-    check = _CHECKS.get(key)
-    return check is None or check(value)
 
 
 def _number(value: Any) -> bool:
@@ -67,6 +63,13 @@ def _type(value: Any) -> bool:
     return _names(value) and bool(value) and TYPES.issuperset(value)
 
 
+# The schemas inside a keyword's value, which is of its form.
+_INNER: Mapping[str, Callable[[Any], Iterable[Any]]] = {
+    **dict.fromkeys(ONE, lambda value: [value]),
+    **dict.fromkeys(MANY, lambda value: value),
+    **dict.fromkeys(NAMED, lambda value: value.values()),
+    "dependencies": lambda value: [inner for inner in value.values() if not isinstance(inner, list)],
+}
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(MANY, lambda value: isinstance(value, list) and bool(value)),
     **dict.fromkeys(NAMED, lambda value: isinstance(value, dict)),

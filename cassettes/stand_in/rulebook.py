@@ -86,7 +86,8 @@ class Rule:
     `wire` holds the sentences in use (`{i}` and `{j}` are the place), `past` those of earlier days, `older`
     other renderings on record. `counts` tells whether the index in them counts the joined turns or the list
     as sent. `doubt` says why the rule is held less surely for a request body, where a model or a setting was
-    never probed. `sub` splits a stage in passes.
+    never probed. `sub` splits a stage in passes. `about` names fields of the body and types of blocks, as in
+    `View.there`: where none of them is, the rule cannot be broken; a rule without is always judged.
     """
 
     id: str
@@ -106,6 +107,7 @@ class Rule:
     choice: str = ""
     doubt: Callable[[Mapping[str, Any]], str] = lambda body: ""
     sub: int = 0
+    about: tuple[str, ...] = ()
     status: int = 400
     type: str = "invalid_request_error"
 
@@ -231,6 +233,8 @@ def _faults(view: View) -> Iterator[Fault]:
     for stage in STAGES:
         first: tuple[Any, Rule, Hit] | None = None
         for n, r in enumerate(_of_stage(stage)):
+            if r.about and view.there.isdisjoint(r.about):
+                continue
             for hit in r.judge(view) if r.judge else ():
                 order = (*_order(r, hit), n)
                 if first is None or order < first[0]:

@@ -70,6 +70,7 @@ TYPES: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "inference_geo": ("string", str),
 }
 NUMBERS = {"temperature": "number", "top_k": "integer", "top_p": "number"}
+_USUAL = (keys.TOP.known | keys.EXTRA) - keys.GATED.keys()
 
 
 def problems(view: View) -> Iterator[Problem]:
@@ -113,9 +114,7 @@ def _is_plain_message(message: dict[str, Any]) -> bool:
     content = message.get("content")
     if len(message) != 2 or message.get("role") not in ("user", "assistant"):
         return False
-    if isinstance(content, list):
-        return all(map(is_plain, content))
-    return isinstance(content, str)
+    return isinstance(content, str) or (isinstance(content, list) and all(map(is_plain, content)))
 
 
 def _message(view: View, i: int, message: dict[str, Any]) -> Iterator[Problem]:
@@ -263,9 +262,11 @@ def _single(view: View) -> Iterator[Problem]:
 
 def _sampling(body: Mapping[str, Any]) -> Iterator[Problem]:
     for name, kind in NUMBERS.items():
-        value, order = body.get(name), (SLOTS[name],)
+        if name not in body:
+            continue
+        value, order = body[name], (SLOTS[name],)
         wanted = int if kind == "integer" else (int, float)
-        if name in body and (not isinstance(value, wanted) or isinstance(value, bool) or value != value):
+        if not isinstance(value, wanted) or isinstance(value, bool) or value != value:
             yield Problem(kind, name, order)
         elif name == "top_k" or (name == "top_p" and value == -1):  # what clients send for no value at all
             continue
@@ -284,6 +285,8 @@ def _container(body: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _top_extras(view: View) -> Iterator[Problem]:
+    if view.body.keys() <= _USUAL:
+        return
     for n, key in enumerate(view.body):
         unknown = key not in keys.TOP.known and key not in keys.EXTRA
         locked = key in keys.GATED and not any(view.beta(name) for name in keys.GATED[key])

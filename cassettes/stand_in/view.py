@@ -31,6 +31,7 @@ TODAY = "9999"
 THINKING_TYPES = ("thinking", "redacted_thinking")
 # Blocks that are neither a call nor a result.
 QUIET = frozenset({"text", "thinking", "redacted_thinking", "image", "document", "search_result"})
+PROBLEM = "a problem with the shape"
 MODES = ("adaptive", "enabled", "disabled", "between_tools")
 
 
@@ -224,6 +225,14 @@ class View:
             for placed in blocks
             if "cache_control" in placed.block and placed.block["cache_control"] is not None
         ]
+
+    @cached_property
+    def there(self) -> frozenset[str]:
+        """What a rule may be about: the fields of the body, and the types of its blocks or `PROBLEM`.
+
+        A body with a problem gets no further than the rules about those.
+        """
+        return frozenset((*self.body, *((PROBLEM,) if self.shape else self.kinds)))
 
     def role_at(self, placed: Placed) -> str:
         """The role of the turn that a block stands in."""

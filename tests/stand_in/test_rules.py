@@ -256,13 +256,18 @@ JSON = st.recursive(
     ),
     max_leaves=12,
 )
+MARKED = {"cache_control": {"type": "ephemeral"}}
 BASE = {
     "model": "claude-haiku-5-5",
     "max_tokens": 50,
     "thinking": {"type": "adaptive"},
-    "tools": [{"name": "track", "input_schema": {"type": "object"}}],
+    "system": [{"type": "text", "text": "s", **MARKED}],
+    "tools": [{"name": "track", "input_schema": {"type": "object"}, **MARKED}],
+    "tool_choice": {"type": "auto"},
+    "output_config": {"effort": "high"},
+    "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
     "messages": [
-        {"role": "user", "content": "?"},
+        {"role": "user", "content": [{"type": "text", "text": "?", **MARKED}]},
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "s"}, call("a")]},
         {"role": "user", "content": [result("a")]},
     ],
@@ -275,19 +280,36 @@ def spots(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(spot for key, item in inner for spot in spots(item, (*path, key)))]
 
 
-@given(st.sampled_from(spots(BASE)[1:]), JSON, st.booleans())
-def test_nothing_makes_it_raise(spot: tuple[Any, ...], value: Any, foreign: bool) -> None:
-    """A body with anything anywhere is judged, twice the same, and its sentence has no hole left."""
+def with_at(spot: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """The base with another value at one place."""
     body = copy.deepcopy(BASE)
     target: Any = body
     for key in spot[:-1]:
         target = target[key]
     target[spot[-1]] = value
+    return body
+
+
+@given(st.sampled_from(spots(BASE)[1:]), JSON, st.booleans())
+def test_nothing_makes_it_raise(spot: tuple[Any, ...], value: Any, foreign: bool) -> None:
+    """A body with anything anywhere is judged, twice the same, and its sentence has no hole left."""
+    body = with_at(spot, value)
     first, again = (judge(View(copy.deepcopy(body), settings=Settings(foreign=foreign))) for _ in range(2))
     assert first.fault == again.fault
     if first.fault:
         assert "{i}" not in first.fault.message
         assert identify(first.fault.message) is not None
+
+
+@given(st.sampled_from(spots(BASE)[1:]), JSON, st.booleans())
+def test_a_rule_is_passed_over_only_where_it_cannot_be_broken(
+    spot: tuple[Any, ...], value: Any, foreign: bool
+) -> None:
+    """What a rule is about hides no fault: judging by all rules finds the same."""
+    body = with_at(spot, value)
+    short, whole = (View(body, settings=Settings(foreign=foreign)) for _ in range(2))
+    whole.there = frozenset(name for each in rules() for name in each.about)
+    assert judge(short).fault == judge(whole).fault
 
 
 BLOCK = st.sampled_from([

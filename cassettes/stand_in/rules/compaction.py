@@ -35,6 +35,7 @@ _SDK = Source(
     sources=(docs("build-with-claude/compaction"), _SDK),
     applies="models with compaction",
     stage=5,
+    about=("compaction", "context_management"),
 )
 def compaction(view: View) -> Iterator[Hit]:
     """A compaction block without its strategy, or a trigger that is too low."""
@@ -71,10 +72,11 @@ def _low(trigger: Any) -> bool:
     ),
     applies="models with context editing",
     stage=5,
+    about=("context_management",),
 )
 def clear_thinking(view: View) -> Iterator[Hit]:
     """Thinking that is to be cleared while it is off."""
-    kinds = [str(edit.get("type")) for edit in _edits(view)]
+    kinds = [edit.get("type") for edit in _edits(view)]
     if "clear_thinking_20251015" in kinds and view.thinking in (None, "disabled"):
         yield Hit(was=0)
 

@@ -116,6 +116,7 @@ def _all_empty(view: View, turn: Turn) -> bool:
     ),
     applies="all models; the sentence names no place",
     stage=7,
+    about=("text", "system"),
 )
 def empty_text(view: View) -> Iterator[Hit]:
     """A text block with an empty text."""
@@ -149,6 +150,7 @@ def _written(view: View, placed: Placed) -> bool:
     applies="user messages and the system prompt; an assistant text of white space beside other blocks is "
     "accepted (recorded three times in 2026), one that stands alone is taken to be refused (low)",
     stage=7,
+    about=("text", "system"),
 )
 def blank_text(view: View) -> Iterator[Hit]:
     """A text of white space only."""

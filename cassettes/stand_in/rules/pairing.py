@@ -89,6 +89,7 @@ def _is_server_result(kind: str) -> bool:
     ),
     applies="all models; an id used again in a later turn is accepted (recorded 2026-08-05)",
     stage=8,
+    about=("tool_use",),
     place_note="the second block that carries the id",
 )
 def repeated_call_id(view: View) -> Iterator[Hit]:
@@ -151,6 +152,7 @@ def _orphans(view: View) -> Iterator[tuple[Turn, Placed]]:
     choice="that ids were not compared rests on one recording, and on the sentence of that time, which "
     "speaks of a matching number of results",
     stage=8,
+    about=("tool_result",),
     doubt=_uncompared,
     remark=uncompared_remark,
     place_note="the result block itself; where the same block also leaves a call open (A1), which comes "
@@ -187,6 +189,7 @@ def _pairs(view: View) -> Iterator[tuple[Turn, Turn]]:
     ),
     applies="all models",
     stage=8,
+    about=("tool_result",),
     place_note="the second result",
 )
 def second_result(view: View) -> Iterator[Hit]:
@@ -237,6 +240,7 @@ def second_result(view: View) -> Iterator[Hit]:
     choice="a single report of 2025-04 has other quotation marks; reports before and after it have these",
     doubt=_uncompared,
     stage=8,
+    about=("tool_use",),
     place_note="the message in which something other than a matching result turns up: mostly the next "
     "user message, the assistant turn itself if another block follows the call in it (medium); a list "
     "that ends with an open call is given the assistant's own index (low)",

@@ -88,6 +88,7 @@ def unknown_model(view: View) -> Iterator[Hit]:
     ),
     applies="see the table of profiles",
     stage=5,
+    about=("thinking",),
 )
 def thinking_type(view: View) -> Iterator[Hit]:
     """A thinking type that the model refuses."""
@@ -120,6 +121,7 @@ def _type_form(mode: str, model: str) -> int:
     sources=(docs("build-with-claude/extended-thinking"), _CLAUDE_CODE),
     applies="manual thinking",
     stage=5,
+    about=("thinking",),
 )
 def budget(view: View) -> Iterator[Hit]:
     """A budget that leaves no room for the answer."""
@@ -146,6 +148,7 @@ def _number(value: Any) -> bool:
     sources=(FIVE_SETTINGS, SKILL, docs("build-with-claude/extended-thinking")),
     applies="first sentence: manual thinking; second: 5.1, 5.2 and 5.5 models but Haiku 5.5; third: Fable 5",
     stage=5,
+    about=("tool_choice",),
 )
 def forced_choice(view: View) -> Iterator[Hit]:
     """A forced tool choice where it is not taken."""
@@ -203,6 +206,7 @@ def forced_choice(view: View) -> Iterator[Hit]:
     applies="first, second and fifth: models before the 5 family with thinking on (the fifth with manual "
     "thinking, its link may have moved since); third: 4.7 and later; fourth and sixth: 4.1 to 4.6",
     stage=5,
+    about=("temperature", "top_p", "top_k"),
 )
 def sampling(view: View) -> Iterator[Hit]:
     """A sampling parameter away from its default, or two that do not go together."""
@@ -249,6 +253,7 @@ def _changed(key: str, value: Any) -> bool:
     ),
     applies="first: models with an effort setting (Opus 4.5, 4.6 and later); second: the others",
     stage=5,
+    about=("output_config",),
 )
 def effort(view: View) -> Iterator[Hit]:
     """An effort level that the model does not have."""
@@ -292,6 +297,7 @@ def max_tokens(view: View) -> Iterator[Hit]:
     sources=(MEASURED,),
     applies="all models; measured on Sonnet 5",
     stage=5,
+    about=("tool_choice",),
 )
 def chosen_tool(view: View) -> Iterator[Hit]:
     """A choice of a tool that the request does not define."""

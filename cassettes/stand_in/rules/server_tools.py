@@ -86,12 +86,11 @@ def _key(name: object) -> object:
     choice="the result is named after the whole name of the tool, as documented and in the report of "
     "2026-08; a report of 2026-07 names `tool_search_tool_result` for a search by pattern",
     stage=9,
+    about=_CALLS,
     place_note="reports show the assistant's index in front of the sentence, the documentation shows none",
 )
 def unresolved(view: View) -> Iterator[Hit]:
     """A server call whose result is missing where it can no longer come."""
-    if not any(kind in view.kinds for kind in _CALLS):
-        return
     for k, turn in enumerate(view.turns):
         for placed in turn.of(*_CALLS) if turn.role == "assistant" else ():
             if not _resolved(view, k, placed) and not _in_flight(view, k, placed):
@@ -150,6 +149,7 @@ def _only_results(turn: Turn) -> bool:
     ),
     applies="models with code execution; whether the container exists is not judged",
     stage=9,
+    about=("server_tool_use",),
     sub=1,
     place_note="no place in the sentence; judged after pairing (inferred)",
 )

@@ -12,7 +12,7 @@ from cassettes.stand_in.rulebook import Hit, Past, Source, rule
 from cassettes.stand_in.rules._sources import JSON_WORDS, MEASURED, PROBES, docs, issue
 from cassettes.stand_in.schema import TOOL_NAME
 from cassettes.stand_in.schema_blocks import CALL_ID, SERVER_ID
-from cassettes.stand_in.view import View
+from cassettes.stand_in.view import PROBLEM, View
 
 
 def hits(view: View, forms: dict[str, int], past: dict[str, int] | None = None) -> Iterator[Hit]:
@@ -30,7 +30,8 @@ def _of_thinking(hit: Hit) -> bool:
 def shape(**facts: Any) -> Callable[[Callable[[View], Iterable[Hit]]], Callable[[View], Iterable[Hit]]]:
     """A rule of the stage in which the body is parsed."""
     note = "the path counts the list as sent, since the body is parsed before turns are joined (inferred)"
-    return rule(**{"stage": 3, "counts": "sent", "applies": "all models", "place_note": note, **facts})
+    usual = {"stage": 3, "about": (PROBLEM,), "counts": "sent", "applies": "all models", "place_note": note}
+    return rule(**{**usual, **facts})
 
 
 @shape(
@@ -293,6 +294,7 @@ _TOOLS_FREE_SINCE = "2025-02-27"
     ),
     applies="the sentence: lists dated before 2025-02-27 only; Bedrock still refuses",
     stage=5,
+    about=("tool_use", "tool_result"),
     remark=no_tools_remark,
 )
 def no_tools(view: View) -> Iterator[Hit]:

@@ -44,6 +44,7 @@ _EXPECTED = (
     applies='thinking {"type": "enabled"} (4.6 and earlier); not with the interleaved-thinking beta header '
     "(accepted in a live test of 2026-07-01), not in adaptive mode",
     stage=10,
+    about=("thinking",),
     place_note="index of the turn that opened the loop; no recording shows a longer loop (low)",
 )
 def thinking_first(view: View) -> Iterator[Hit]:
@@ -84,6 +85,7 @@ def _loop_opener(view: View) -> Turn | None:
     applies="manual thinking on 4.5 and earlier, without the interleaved-thinking beta header; on "
     "adaptive models thinking between other blocks is normal (recorded)",
     stage=10,
+    about=("thinking",),
     sub=1,
 )
 def thinking_not_first(view: View) -> Iterator[Hit]:
@@ -120,6 +122,7 @@ def thinking_not_first(view: View) -> Iterator[Hit]:
     ),
     applies="all models; judged over genuine blocks only, a false one is E1",
     stage=10,
+    about=THINKING_TYPES,
     sub=2,
     place_note="the first block that does not continue its response's run; if the end of a run is "
     "missing, the last block that is there (low)",
@@ -168,6 +171,7 @@ def _same_reply(a: Record, b: Record) -> bool:
     sources=(issue("tailcallhq/forgecode", 1853, "2025-11-07"),),
     applies="models that take a final assistant message (4.5 and earlier)",
     stage=10,
+    about=("thinking",),
     sub=3,
 )
 def thinking_last(view: View) -> Iterator[Hit]:
@@ -187,6 +191,7 @@ def thinking_last(view: View) -> Iterator[Hit]:
     sources=(docs("build-with-claude/extended-thinking"), _TROUBLE),
     applies="all models",
     stage=11,
+    about=("thinking",),
 )
 def empty_unsigned(view: View) -> Iterator[Hit]:
     """A thinking block with neither text nor signature."""
@@ -209,6 +214,7 @@ def empty_unsigned(view: View) -> Iterator[Hit]:
     ),
     applies="all models; on lists from elsewhere the stand-in does not judge signatures that it did not make",
     stage=11,
+    about=("thinking",),
 )
 def false_signature(view: View) -> Iterator[Hit]:
     """A signature that does not verify."""
@@ -226,6 +232,7 @@ def false_signature(view: View) -> Iterator[Hit]:
     sources=(Source("https://code.claude.com/docs/en/changelog", "2026-09", "2.1.282"),),
     applies="all models",
     stage=11,
+    about=("redacted_thinking",),
 )
 def false_data(view: View) -> Iterator[Hit]:
     """Redacted data that does not verify."""
@@ -259,6 +266,7 @@ def _unset_default(body: Mapping[str, Any]) -> str:
     '"drop_block" the block is left out, on a legacy account the difference is only recorded. For Haiku '
     "5.5 the unset default is not confirmed (low).",
     stage=11,
+    about=THINKING_TYPES,
     sub=1,
     doubt=_unset_default,
     place_note="the path is that of the first failing block, the last sentence names the first changed "
@@ -313,6 +321,7 @@ def edited_remark(view: View) -> Iterator[str]:
     applies="4.8 and earlier; an emptied text counts as an edit only where the text is not omitted "
     "anyway. In older turns, and on later models, an edit is let through.",
     stage=10,
+    about=THINKING_TYPES,
     sub=4,
     remark=edited_remark,
     choice="by model (documentation for the older ones, measurement for the newer ones); "

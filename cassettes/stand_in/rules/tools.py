@@ -80,18 +80,23 @@ def schema(view: View) -> Iterator[Hit]:
     applies="all models with tool search; not judged where the request has toolsets, whose tools it does "
     "not name",
     stage=5,
+    about=("tool_result",),
     place_note="no place in the sentence; its stage is not on record",
 )
 def unknown_reference(view: View) -> Iterator[Hit]:
     """A reference to a tool that the request does not have."""
-    if any(str(tool.get("type")).partition("_20")[0].endswith("toolset") for tool in view.tools):
+    listed = [p for p in view.blocks("tool_result") if isinstance(p.block.get("content"), list)]
+    if not listed or any(_is_toolset(tool) for tool in view.tools):
         return
     names = [tool.get("name") for tool in view.tools]
-    for placed in view.blocks("tool_result"):
-        content = placed.block.get("content")
-        for inner in content if isinstance(content, list) else ():
+    for placed in listed:
+        for inner in placed.block["content"]:
             if inner.get("type") == "tool_reference" and inner.get("tool_name") not in names:
                 yield Hit(joined=placed.joined, sent=placed.sent, words={"name": inner.get("tool_name")})
+
+
+def _is_toolset(tool: Mapping[str, Any]) -> bool:
+    return str(tool.get("type")).partition("_20")[0].endswith("toolset")
 
 
 @rule(
@@ -109,6 +114,7 @@ def unknown_reference(view: View) -> Iterator[Hit]:
     ),
     applies="all models with tool search",
     stage=5,
+    about=("tools",),
     place_note="no place in the sentence; its stage is not on record",
 )
 def deferred(view: View) -> Iterator[Hit]:
@@ -130,6 +136,7 @@ def deferred(view: View) -> Iterator[Hit]:
     ),
     applies="the beta mcp-client of 2025-11-20 and later; under the one before, servers stand alone",
     stage=5,
+    about=("mcp_servers",),
 )
 def unused_server(view: View) -> Iterator[Hit]:
     """A server that no toolset names."""
@@ -169,13 +176,14 @@ def unused_server(view: View) -> Iterator[Hit]:
     applies="models with structured outputs; output_format is the name of the beta, output_config.format "
     "that of today",
     stage=5,
+    about=("output_format", "output_config"),
     sub=2,
 )
 def output_schema(view: View) -> Iterator[Hit]:
     """An object that is left open."""
     for path in ("output_format", "output_config.format"):
-        wanted = view.option(*path.split("."), "schema")
-        found = next(_open(wanted), None)
+        steps = path.split(".")
+        found = next(_open(view.option(*steps, "schema")), None) if steps[0] in view.body else None
         if found is not None:
             yield Hit(form=int(found is True), words={"path": path})
 

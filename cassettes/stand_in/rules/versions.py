@@ -31,6 +31,7 @@ SAMPLING = ("temperature", "top_p", "top_k")
     sources=_SOURCES,
     applies="anthropic-version 2026-10-21; documents nested in a result that came back stay accepted",
     stage=8,
+    about=("document",),
     place_note=_UNKNOWN,
 )
 def assistant_document(view: View) -> Iterator[Hit]:
@@ -77,6 +78,7 @@ def _cited(text: dict[str, object]) -> bool:
     sources=_SOURCES,
     applies="anthropic-version 2026-10-21, all models",
     stage=3,
+    about=SAMPLING,
     place_note=_UNKNOWN,
 )
 def sampling(view: View) -> Iterator[Hit]:
