@@ -5,9 +5,10 @@ import threading
 
 import pytest
 
-from breaks.lab.grading import grade, pool
+from breaks.lab.grading import calls, grade, pool
 from breaks.lab.grading.jail import Jail, JailError
 from breaks.lab.grading.result import Submission
+from tests.grader import attacks_walls
 from tests.grader.attacks import MEASURED
 from tests.grader.attacks_more import BEGIN, PROGRAMS, REPLAY, SOLVES
 from tests.grader.jailed import gone, traces
@@ -30,8 +31,12 @@ def _program(name, text):
 
 ATTACKS = {
     **{name: _program(name, text) for name, text in PROGRAMS.items()},
+    **{name: _program(name, text) for name, text in attacks_walls.PROGRAMS.items()},
     **{name: Submission(name, files, "solve.py") for name, files in MEASURED.items()},
-    **{name: Submission(name, {"solve.py": text}, "solve.py") for name, text in SOLVES.items()},
+    **{
+        name: Submission(name, {"solve.py": text}, "solve.py")
+        for name, text in {**SOLVES, **attacks_walls.SOLVES}.items()
+    },
     "names that lead out": Submission("names that lead out", OUTSIDE, "solve.py"),
 }
 
@@ -77,6 +82,24 @@ def test_an_attack_scores_nothing(results, name):
     assert result.reason or states in (["failed"], ["undecided"]), result
 
 
+REFUSED = {
+    "memory that is mapped": "Function not implemented",
+    "memory that is sent away": "Function not implemented",
+    "memory that is unmapped": "Operation not permitted",
+    "tables of pages": "it used more memory",
+    "buffers of sockets": "it used more memory",
+    "threads": "it started more processes",
+}
+
+
+@pytest.mark.skipif(not calls.available(), reason="this machine's calls are not known here")
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_attack_on_what_a_start_may_use_is_refused_or_ended(results, name):
+    """What would fill the machine is not to be had, or ends the loop, and the message says so."""
+    [check] = results[name].checks
+    assert REFUSED[name] in check.message, check
+
+
 def test_no_attack_leaves_anything(results):
     """When all are graded no process, no temporary folder and no mount is there that was not there before."""
     assert results["left"]
@@ -90,6 +113,7 @@ def test_nothing_that_an_attack_prints_can_be_taken_for_the_grader(results):
 
 
 def test_there_are_enough():
-    """The thirteen that were measured, and at least twelve more."""
+    """The thirteen that were measured, and at least fifty more, none under the name of another."""
     assert len(MEASURED) == 13
-    assert len(PROGRAMS) + len(SOLVES) >= 12
+    tables = (MEASURED, PROGRAMS, SOLVES, attacks_walls.PROGRAMS, attacks_walls.SOLVES)
+    assert len(ATTACKS) == sum(map(len, tables)) + 1 >= 63
