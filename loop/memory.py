@@ -77,13 +77,13 @@ class Sent:
     system: bytes
     tools: bytes
     known: Conversation | None = None
-    at: int = 0  # the place of the response that it was linked to
-    shift: int = 0  # how much further on that response stands in this list
+    at: int = 0  # the place of the response that it was linked to, in the list that it answered
+    place: int = 0  # its place in this list: it may be joined to what it goes on with, or behind a summary
     changes: list[Change] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)  # marks[n]: the first n messages in short
 
 
-Found = tuple[Conversation, int, list[Change], int]  # as in `Sent`: known, at, changes, shift
+Found = tuple[Conversation, int, list[Change], int]  # as in `Sent`: known, at, changes, place
 
 
 class Memory:
@@ -113,7 +113,7 @@ class Memory:
             if found is None or not found[2]:
                 found = self._find_written(sent, found[1] if found else -1) or found
             if found is not None:
-                sent.known, sent.at, sent.changes, sent.shift = found
+                sent.known, sent.at, sent.changes, sent.place = found
                 self._held.move_to_end(sent.known.number)
         return sent
 
@@ -122,8 +122,7 @@ class Memory:
         end, reply = len(sent.packed), pack(content)
         with self._lock:
             known = sent.known if not sent.changes else None  # a changed list is a new beginning
-            moved = sent.shift or end <= sent.at  # what stood before a compaction is not in the list any more
-            if known is None or known.number not in self._held or max(known.turns) != sent.at or moved:
+            if known is None or known.number not in self._held or {max(known.turns), sent.place} != {sent.at}:
                 known = Conversation(
                     [], _turns_until(known, sent), {}, sent.system, sent.tools, next(self._numbers),
                     seals=known is not None and known.seals)  # fmt: skip
@@ -192,13 +191,9 @@ class Memory:
         """Compare what stands at `at` with the responses that were given there; None if it tells nothing."""
         turn = _turn(sent.body["messages"], at)
         answers = [(self._held[number], end) for number, end in places]
-        if role_of(turn[0]) == "assistant":
-            kept = [(known, end, list(_head_changes(known, sent)), 0) for known, end in answers
-                    if _is_kept(known, at, end, turn)]  # fmt: skip
-            if kept:
-                return next((one for one in kept if not one[2]), kept[0])
-        if not self._by_list:
-            return None
+        kept = self._kept(at, answers, turn, sent)
+        if kept is not None or not self._by_list:
+            return kept
         given = [
             known
             for known, end in answers
@@ -214,7 +209,23 @@ class Memory:
         if role_of(turn[0]) != "assistant" and not (max(known.turns) == at and _calls(content)):
             return None  # asked again without it
         change = turn_change(content, turn, at)
-        return (known, at, [change], 0) if change is not None else None
+        if change is None:
+            return None
+        again = [(known, end) for known in self._held.values() for end in known.turns if 0 <= end - at < FAN]
+        spelled = [(known, end) for known, end in again if self._same_until((known.number, at), sent.packed)]
+        return self._kept(at, spelled, turn, sent) or (known, at, [change], at)
+
+    def _kept(
+        self, at: int, answers: Sequence[tuple[Conversation, int]], turn: list[Any], sent: Sent
+    ) -> Found | None:
+        """Return the response that a turn is, or that it ends in, if it is one of these."""
+        own = sum(role_of(message) == "assistant" for message in turn)
+        found = [
+            (known, end, list(_head_changes(known, sent)), at + own - 1)
+            for known, end in answers
+            if own and _is_kept(known, at, end, turn)
+        ]
+        return next((one for one in found if not one[2]), found[0] if found else None)
 
     def _find(self, sent: Sent, after: int) -> Found | None:
         """Return the newest response behind place `after` that a list can be linked to, and what changed.
@@ -246,8 +257,7 @@ class Memory:
     def _compared(self, hit: Place, sent: Sent, place: int) -> Found:
         """Compare a list that holds a response at `place`, or what answers it behind that."""
         known = self._held[hit[0]]
-        there, here = _behind_summary(known, hit[1], sent.body["messages"], place)
-        return known, hit[1], list(_changes(known, hit[1], sent, there, here)), here - there
+        return known, hit[1], list(_changes(known, hit[1], sent, place)), place
 
     def _same_until(self, hit: Place, packed: list[bytes]) -> bool:
         number, at = hit
@@ -258,9 +268,10 @@ class Memory:
         return list(places) if len(places) <= FAN else []
 
 
-def _changes(known: Conversation, at: int, sent: Sent, there: int, here: int) -> Iterator[Change]:
-    """Yield what changed up to the response at `at`; the lists are compared from `there` and `here` on."""
+def _changes(known: Conversation, at: int, sent: Sent, place: int) -> Iterator[Change]:
+    """Yield what changed up to the response at `at`, which stands at `place` now."""
     messages = sent.body["messages"]
+    there, here = _behind_summary(known, at, sent, place)
     while there < at and here < len(messages) and _same_message(known.messages[there], sent.packed[here]):
         there, here = there + 1, here + 1
     rows = [Known(unpack(row), n in known.turns) for n, row in enumerate(known.messages[there:at], there)]
@@ -271,24 +282,31 @@ def _changes(known: Conversation, at: int, sent: Sent, there: int, here: int) ->
         yield change
 
 
-def _behind_summary(known: Conversation, at: int, messages: Sequence[Any], place: int) -> tuple[int, int]:
+def _behind_summary(known: Conversation, at: int, sent: Sent, place: int) -> tuple[int, int]:
     """Return where two lists begin to be alike: behind a summary that was put in the place of the rest.
 
     https://platform.claude.com/docs/en/build-with-claude/compaction-keep-recent-turns (read 2026-11-30)
     """
-    for here in range(place - 1, -1, -1):
-        summary = next((block for block in listed(messages[here]) if kind_of(block) == COMPACTION), None)
+    messages = sent.body["messages"]
+    for here in range(place, 0, -1):
+        summary = next((block for block in listed(messages[here - 1]) if kind_of(block) == COMPACTION), None)
         if summary is not None:
             rows = [unpack(row) for row in known.messages[:at] if COMPACTION.encode() in row]
-            own = any(same(block, summary) for message in rows for block in listed(message))
-            return (0, 0) if own else (max(0, at - (place - here - 1)), here + 1)
+            if any(same(block, summary) for message in rows for block in listed(message)):
+                break
+            there = max(0, at - (place - here))
+            joined = there > 0 and _same_message(known.messages[there - 1], sent.packed[here])
+            return there - joined, here  # the turn was joined to what it goes on with
     return 0, 0
 
 
 def _turns_until(known: Conversation | None, sent: Sent) -> dict[int, bytes]:
     """Return the responses that stand in a list, at their places there."""
-    turns = known.turns if known and sent.at < len(sent.packed) - sent.shift else {}
-    return {n + sent.shift: turn for n, turn in turns.items() if -sent.shift <= n <= sent.at}
+    if known is None:
+        return {}
+    there, here = _behind_summary(known, sent.at, sent, sent.place)
+    moved = {n + here - there: turn for n, turn in known.turns.items() if there <= n <= sent.at}
+    return {n: turn for n, turn in moved.items() if n <= sent.place}
 
 
 def _head_changes(known: Conversation, sent: Sent) -> Iterator[Change]:
