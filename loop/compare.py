@@ -42,7 +42,8 @@ class Change(Finding):
         """Return the change as a short diff, long texts cut in the middle; empty if it has no form."""
         try:
             old, new = (
-                json.dumps(_short(x), indent=1, default=repr).splitlines() for x in (self.before, self.after)
+                json.dumps(_short(x), indent=1, sort_keys=True, default=repr).splitlines()
+                for x in (self.before, self.after)
             )
         except Exception:  # too deep, a number of thousands of digits, a key that is no string
             return ""

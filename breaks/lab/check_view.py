@@ -1,4 +1,4 @@
-"""What `break check` prints for people: a block per item, and one line that sums them up.
+"""What `break check` prints for people: a block per item, and who judged and how many at the end.
 
 Not here: the JSON form, and where the output goes.
 """
@@ -12,6 +12,9 @@ from breaks.lab.checked import Answer
 from breaks.lab.outline import Line, safe
 from breaks.lab.page import Section
 from breaks.lab.shown_by import command
+from cassettes.stand_in.rulebook import RULEBOOK_DATE
+
+WHO = f"judged by the kit's stand-in, rules of {RULEBOOK_DATE}; no real API was asked"
 
 WORDS = {
     "accepted": "ACCEPTED",
@@ -78,9 +81,11 @@ def _rest(answer: Answer) -> Iterator[Line]:
 
 
 def summary(counts: Counter[str], status: int) -> Section:
-    """The last line: how many of each, and the exit status."""
+    """The last lines: who judged, if anything was; how many of each, and the exit status."""
     total = sum(counts.values())
     told = ", ".join(f"{counts[word]} {word}" for word in ORDER if counts[word]) or "nothing to judge"
     text = f"{total} item{'' if total == 1 else 's'}: {told} (exit {status})"
     role = {0: "state-fine", 1: "state-refused"}.get(status, "state-undecided")
-    return Section("Result", (Line(text, role),))
+    judged = any(counts[word] for word in ("refused", "worse", "accepted", "undecided"))
+    who = (Line(WHO),) if judged else ()
+    return Section("Result", (*who, Line(text, role)))

@@ -88,7 +88,7 @@ class Options:
 @click.option("--csv", type=FILE, help="Write a table of the class.")
 @click.option("--gradescope", type=FILE, help="Write Gradescope's results.json (one submission).")
 @click.option("--classroom50", type=FILE, help="Write Classroom 50's result.json (one submission).")
-@click.option("--reporter", type=FILE, help="Write the payload of GitHub Classroom's old reporter.")
+@click.option("--reporter", type=FILE, help="Write the old reporter's payload (one submission).")
 @click.option("--log", type=Place(), metavar="DIR", help="Write what reached the provider in each check.")
 @click.option("--plain", is_flag=True, help="Plain lines: no colour, no progress bar.")
 @click.option("--scheduler", default="", metavar="ADDRESS", help="Grade on a Dask cluster: tcp://HOST:PORT.")

@@ -19,6 +19,7 @@ from breaks.lab.cli import main
 from breaks.lab.intake import Raw
 from breaks.lab.shown_by import SHOWN_BY
 from cassettes.stand_in import Request, answer
+from cassettes.stand_in.rulebook import RULEBOOK_DATE
 from tests.lab.lists import assistant, call, result, text, thinking, user
 from tests.lab.program import run
 
@@ -304,6 +305,7 @@ def test_the_screen_says_everything(tmp_path: Path) -> None:
     assert "place: messages[2] in the joined turns, messages[3] in the list as sent" in lines
     assert "see it happen: breaks missing-result" in lines
     assert "next: breaks rules A1" in lines
+    assert lines[-2] == f"judged by the kit's stand-in, rules of {RULEBOOK_DATE}; no real API was asked"
     assert lines[-1] == "1 item: 1 refused (exit 1)"
 
 

@@ -146,6 +146,7 @@ def test_what_is_skipped_leaves_the_exit_status(tmp_path: Any) -> None:
         done = run("check", "log.jsonl", cwd=tmp_path)
         assert (done.returncode, done.stderr) == (status, "")
         assert done.stdout.rstrip().endswith(told)
+        assert ("judged by the kit's stand-in" in done.stdout) == (lines != [other])
         assert "SKIPPED\nnote: no message list: GET /v1/models\n" in done.stdout
         written = run("check", "log.jsonl", "--json", cwd=tmp_path).stdout.splitlines()
         assert [json.loads(line)["verdict"] for line in written].count("skipped") == 1

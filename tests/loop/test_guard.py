@@ -14,6 +14,7 @@ import pytest
 from breaks._break import RIGHT, load_all
 from loop.agent import run
 from loop.call import caller
+from loop.compare import Change
 from loop.desk import Desk
 from loop.guard import GuardError, MessageGuard
 from loop.stream import async_stream_caller, stream_caller
@@ -207,6 +208,14 @@ def test_the_error_says_what_changed(server):
     assert f"({whole} characters" in caught.value.diff
     assert "(255 characters" in caught.value.diff
     assert len(str(caught.value)) < 2500
+
+
+def test_the_order_of_keys_is_no_line_of_the_diff():
+    """A block that was rebuilt with its keys in another order is shown without what is the same."""
+    before = [{"type": "thinking", "thinking": "", "signature": "s"}, {"type": "text", "text": "hello"}]
+    found = Change("rewritten-turn", "messages[1]", "", before, [{"text": "hello", "type": "text"}])
+    assert "thinking" in found.diff
+    assert not [line for line in found.diff.splitlines() if line[:1] in "+-" and "hello" in line]
 
 
 HARMLESS = {"split-results --variant reordered"}  # the order of results is free: no rule to catch it at
