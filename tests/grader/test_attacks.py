@@ -1,11 +1,14 @@
 """Every attack on the grader scores nothing, ends nothing but itself, and leaves no process behind."""
 
 import json
+import os
+import pwd
+import sys
 import threading
 
 import pytest
 
-from breaks.lab.grading import calls, grade, pool
+from breaks.lab.grading import calls, grade, pool, sight
 from breaks.lab.grading.jail import Jail, JailError
 from breaks.lab.grading.result import Submission
 from tests.grader import attacks_walls
@@ -117,3 +120,24 @@ def test_there_are_enough():
     assert len(MEASURED) == 13
     tables = (MEASURED, PROGRAMS, SOLVES, attacks_walls.PROGRAMS, attacks_walls.SOLVES)
     assert len(ATTACKS) == sum(map(len, tables)) + 1 >= 63
+
+
+LOOK = b"""
+import os
+def solve(client, question, tools):
+    raise SystemExit("seen" if any(map(os.path.exists, %r)) else "nothing")
+"""
+
+
+def test_a_graded_loop_does_not_see_the_home_of_whoever_grades(results):
+    """Nothing of it but Python's own folders, from the grading process itself as from any other."""
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    own = tuple(os.path.realpath(each) for each in (sys.prefix, sys.base_prefix, sight.ROOT))
+    there = [os.path.join(home, name) for name in (os.listdir(home) if home != "/" else ())]
+    others = [each for each in there if not any(f"{one}/".startswith(f"{each}/") for one in own)]
+    if not others:
+        pytest.skip("there is nothing in the home folder")
+    submission = Submission("home", {"solve.py": LOOK % others}, "solve.py")
+    [check] = grade.grade(submission, 7, only=CHECKS).checks
+    assert "seen" not in check.message, (check, others)
+    assert "SystemExit" in check.message

@@ -223,7 +223,7 @@ def _start(place: str, theirs: socket.socket, said: IO[bytes], warm: bool) -> su
     """
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": place,
+        "HOME": os.path.expanduser("~"),  # not to be used, but to be hidden from the loop
         "TMPDIR": place,
         "LANG": "C.UTF-8",
     }

@@ -1,7 +1,7 @@
 """What a loop can see of the file system where there are walls: everything but what is hidden, read-only.
 
-Hidden are the home folder of whoever grades, the kit itself, and what the grader names. Python, the SDK and
-the tools on PATH stay readable though they may stand in one of these.
+Hidden are the home folder of whoever grades, the kit itself, and what the grader names. Python and the SDK
+stay readable though they may stand in one of these, and for a command the tools on PATH.
 Not here: how a folder is hidden (`walls.py`, `landlock.py`).
 """
 
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pwd
 import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from breaks.lab.grading.result import Submission
@@ -24,26 +26,32 @@ SHARED = ("/tmp", "/var/tmp", "/run", "/dev")  # files, sockets and devices of o
 
 def hidden(submission: Submission, hide: Iterable[Path]) -> list[str]:
     """The folders that this submission's loop shall not see, with every link followed."""
-    found = [*SHARED, *map(str, hide)]
-    home = os.path.expanduser("~")
-    if os.path.realpath(home) not in ("/", "/usr"):
-        found.append(home)
+    found = [*SHARED, *map(str, hide), *_homes()]
     if not submission.trusted:
         found += [place for name in _KIT if os.path.exists(place := os.path.join(ROOT, name))]
     return sorted({os.path.realpath(each) for each in found})
 
 
-def kept(submission: Submission) -> list[str]:
-    """The folders that have to stay readable: Python's, the SDK's, those on PATH, and what is linked in.
+def _homes() -> list[str]:
+    """The home folders of whoever grades: as the environment has it, and as the account has it."""
+    named = [os.path.expanduser("~")]
+    with suppress(KeyError):  # an account without a name
+        named.append(pwd.getpwuid(os.getuid()).pw_dir)
+    return [home for home in dict.fromkeys(named) if os.path.realpath(home) not in ("/", "/usr")]
 
-    Of a command, the folder of its program, and the virtual environment that it belongs to.
+
+def kept(submission: Submission) -> list[str]:
+    """The folders that have to stay readable: Python's, the SDK's, and what is linked in.
+
+    Of a command, those on PATH, the folder of its program, and the virtual environment that it belongs to.
     """
-    found = [sys.prefix, sys.base_prefix, *_links_of(sys.executable), *submission.links.values(), *_tools()]
+    found = [sys.prefix, sys.base_prefix, *_links_of(sys.executable), *submission.links.values()]
     for name in ("anthropic", "httpx2"):
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin:
             found.append(str(Path(spec.origin).parents[1]))
     if submission.command:
+        found += _tools()
         program = shutil.which(shlex.split(submission.command)[0])
         if program:
             found.append(os.path.dirname(os.path.realpath(program)))
@@ -63,11 +71,11 @@ def _links_of(program: str) -> Iterator[str]:
 
 def _tools() -> Iterator[str]:
     """Below the home folder: the folders of PATH, and ~/.nvm of ~/.nvm/versions/node/v24/bin."""
-    home = os.path.expanduser("~")
     for place in os.environ.get("PATH", "").split(os.pathsep):
-        if place.startswith(home + "/"):
-            first = place[len(home) + 1 :].split("/")[0]
-            yield os.path.join(home, first) if first.startswith(".") else place
+        for home in _homes():
+            if place.startswith(home + "/"):
+                first = place[len(home) + 1 :].split("/")[0]
+                yield os.path.join(home, first) if first.startswith(".") else place
 
 
 def readable(hide: Sequence[str], keep: Iterable[str]) -> list[str]:
