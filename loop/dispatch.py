@@ -10,6 +10,7 @@ written as JSON, and that goes for a list of content blocks too.
 
 from __future__ import annotations
 
+import contextvars
 import copy
 import json
 import re
@@ -67,7 +68,10 @@ def once(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _started(done: Results, call: dict[str, Any], dispatch: Dispatch) -> threading.Thread | None:
     """Start a call; a machine that has no thread left for it is its result."""
-    thread = threading.Thread(target=_settle, args=(done, call, dispatch), daemon=True)
+    own_context = (
+        contextvars.copy_context()
+    )  # a tool sees what its run sees: a trace, a count of interruptions
+    thread = threading.Thread(target=own_context.run, args=(_settle, done, call, dispatch), daemon=True)
     try:
         thread.start()
     except (RuntimeError, MemoryError) as error:

@@ -1,5 +1,6 @@
 """Running the calls of a turn side by side, and losing none."""
 
+import contextvars
 import threading
 import time
 
@@ -162,7 +163,7 @@ def test_a_machine_without_a_thread_left_answers_the_call(monkeypatch, error):
     start = threading.Thread.start
 
     def starved(thread):
-        if thread._args[1]["id"] == "b":
+        if thread._args[2]["id"] == "b":
             raise error
         start(thread)
 
@@ -172,3 +173,19 @@ def test_a_machine_without_a_thread_left_answers_the_call(monkeypatch, error):
     assert ["ok", "ok"] == [results[ident]["content"] for ident in "ac"]
     assert results["b"]["is_error"] is True
     assert "can't start" not in results["b"]["content"]
+
+
+def test_a_tool_sees_the_context_of_its_run():
+    """Each in a copy of its own, as in the async loop: what one sets, the others do not see."""
+    place = contextvars.ContextVar("place", default="nowhere")
+    place.set("the run")
+
+    def dispatch(c):
+        before = place.get()
+        place.set(c["id"])
+        return before
+
+    results = run_concurrently([call("a"), call("b")], dispatch)
+
+    assert ["the run", "the run"] == [result["content"] for result in results.values()]
+    assert "the run" == place.get()
