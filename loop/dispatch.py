@@ -68,10 +68,9 @@ def once(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _started(done: Results, call: dict[str, Any], dispatch: Dispatch) -> threading.Thread | None:
     """Start a call; a machine that has no thread left for it is its result."""
-    own_context = (
-        contextvars.copy_context()
-    )  # a tool sees what its run sees: a trace, a count of interruptions
-    thread = threading.Thread(target=own_context.run, args=(_settle, done, call, dispatch), daemon=True)
+    # A tool sees what its run sees, such as a trace; what it sets there is its own.
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(_settle, done, call, dispatch), daemon=True)
     try:
         thread.start()
     except (RuntimeError, MemoryError) as error:
