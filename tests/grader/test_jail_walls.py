@@ -64,6 +64,21 @@ def test_other_submissions_the_tests_and_the_home_folder_cannot_be_read(jail, se
         )
 
 
+@pytest.mark.parametrize("kind", ["namespaces", "landlock"])
+def test_no_copy_of_the_bundled_tests_can_be_read(kind, monkeypatch, tmp_path):
+    """An installation that leads to a checkout has such a copy; it is hidden though its folder is kept."""
+    copy = tmp_path / "breaks" / "lab" / "grading" / "_bundled"
+    copy.mkdir(parents=True)
+    (copy / "table.py").write_text("a copy")
+    (tmp_path / "sdk.py").write_text("kept")
+    monkeypatch.syspath_prepend(tmp_path)
+    linked = Submission("linked", ANY.files, ANY.entry, links={"node_modules": str(tmp_path)})
+    with jailed(kind, linked) as jail:
+        assert attempt(jail, f"lambda: open({str(tmp_path / 'sdk.py')!r}).read()") == "'kept'"
+        found = attempt(jail, f"lambda: open({str(copy / 'table.py')!r}).read()")
+        assert found in ("FileNotFoundError", "PermissionError")
+
+
 def test_a_link_leads_to_nothing_hidden(jail, secret):
     """A symbolic link in the own folder opens no other way."""
     code = f"os.symlink({str(secret)!r}, 'there')\nreturn tried(lambda: open('there/bob.py').read())"

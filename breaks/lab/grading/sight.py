@@ -21,12 +21,15 @@ from breaks.lab.grading.result import Submission
 
 ROOT = str(Path(__file__).resolve().parents[3])  # the folder that holds the kit's packages
 _KIT = ("loop", "breaks", "cassettes", "tests", ".git")
+_BUNDLED = ("breaks", "lab", "grading", "_bundled")
 SHARED = ("/tmp", "/var/tmp", "/run", "/dev")  # files, sockets and devices of others
 
 
 def hidden(submission: Submission, hide: Iterable[Path]) -> list[str]:
     """The folders that this submission's loop shall not see, with every link followed."""
     found = [*SHARED, *map(str, hide), *_homes()]
+    # An installation that leads to a checkout has a copy of the bundled tests beside it.
+    found += [copy for each in sys.path if os.path.isdir(copy := os.path.join(each, *_BUNDLED))]
     if not submission.trusted:
         found += [place for name in _KIT if os.path.exists(place := os.path.join(ROOT, name))]
     return sorted({os.path.realpath(each) for each in found})
