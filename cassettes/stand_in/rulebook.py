@@ -24,7 +24,7 @@ from cassettes.stand_in.thought import Dropped
 from cassettes.stand_in.view import Place, Placed, Places, View, join, joined_to_sent, sent_to_joined
 
 LONGEST = 2_000  # characters of a sentence that are looked at; what comes from outside may be any size
-RULEBOOK_DATE = "2026-11-29"
+RULEBOOK_DATE = "2026-11-30"
 Confidence = Literal["high", "medium", "low"]
 
 STAGES = {
