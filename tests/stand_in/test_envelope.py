@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cassettes.stand_in import Request, answer
+from cassettes.stand_in import Request, answer, rulebook
 
 THINKING = {"type": "adaptive", "display": "summarized"}
 TOOLS = [{"name": "get_order", "input_schema": {"type": "object", "properties": {"order_id": {}}}}]
@@ -146,3 +146,30 @@ def test_the_size_comes_before_everything() -> None:
         assert list(json.loads(response.body)) == ["error"]
         assert "request-id" not in response.headers
         assert "x-should-retry" not in response.headers
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_json_number_is_turned_away(word: str) -> None:
+    """NaN and the infinities are no JSON, wherever they stand."""
+    body = f'{{"model": "claude-haiku-4-5", "max_tokens": 9, "x": {word}, "messages": []}}'
+    got = answer(Request("POST", "/v1/messages", {}, body.encode()))
+    assert got.status == 400
+    assert b"not valid JSON" in got.body
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "char"),
+    [
+        ('{"a": "\\ud83d"}', "no low surrogate in string", 7),
+        ('{"a": "\\ud83d\\ude00 \\\\ud83d \\ud83d "}', "no low surrogate in string", 28),
+        ('{"a": "\\u0041\\ude00"}', "no low surrogate in string", 13),
+        ('{"a": "x\x01"}', "unexpected control character in string", 8),
+    ],
+)
+def test_a_broken_text_is_told_with_its_place(text: str, what: str, char: int) -> None:
+    """Half a surrogate pair and a raw control character are named in the service's words, with the place."""
+    got = json.loads(answer(Request("POST", "/v1/messages", {}, text.encode())).body)["error"]["message"]
+    assert got == f"The request body is not valid JSON: {what}: line 1 column {char + 1} (char {char})"
+    found = rulebook.identify(got)
+    assert found is not None
+    assert found.id == "F8"
