@@ -6,9 +6,9 @@ import pytest
 
 from breaks.lab.grading import meter
 from breaks.lab.grading import warden as module
-from breaks.lab.grading.jail import Limits
+from breaks.lab.grading.jail import Jail, Limits
 from breaks.lab.grading.result import Submission
-from tests.grader.jailed import KINDS, answer, environment, gone, jailed, noticed, run, traces
+from tests.grader.jailed import ANY, KINDS, answer, environment, gone, jailed, noticed, run, traces
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -75,6 +75,22 @@ def test_a_lost_keeper_takes_no_provider_with_it(kind):
             found = answer(jail, CONNECT, url.rpartition(":")[2], ANTHROPIC_BASE_URL=url)
             assert found == "reached"
             jail._warden.give_up()
+
+
+def test_a_provider_that_cannot_be_started_is_no_loops_fault():
+    """The grader is told, and asking again tries again; no loop is started that could reach nobody."""
+    troubles = [OSError("no port is free")]
+
+    def serve(listening):
+        if troubles:
+            raise troubles.pop()
+        return noticed(listening)
+
+    with Jail(ANY, force="process group", serve=serve) as jail:
+        with pytest.raises(OSError, match="no port is free"):
+            jail.box()
+        with jail.box() as box:
+            assert box.url.startswith("http://127.0.0.1:")
 
 
 def test_jails_side_by_side_do_not_touch_each_other():

@@ -126,9 +126,16 @@ class Warden:
             self._state = "ready" in answer
             self.failure = str(answer.get("failed", "the keeper ended"))
             if self._state and self._serve is not None:
-                listening = self.channel.taken.pop() if self.channel.taken else None
-                self.url = self._served.enter_context(self._serve(listening)).url
+                self._start_serving(self._serve)
         return self._state
+
+    def _start_serving(self, serve: Serve) -> None:
+        listening = self.channel.taken.pop() if self.channel.taken else None
+        try:
+            self.url = self._served.enter_context(serve(listening)).url
+        except OSError:
+            self.give_up()  # whoever asks again gets another keeper, and no loop without a provider
+            raise
 
     def ask(self, do: str, number: int) -> str:
         """Have a box opened or closed; its path."""
