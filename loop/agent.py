@@ -30,7 +30,7 @@ ENDINGS = {
     "refusal": "refusal",
     "model_context_window_exceeded": "max_tokens",
 }
-GOES_ON = {"tool_use", "pause_turn"}  # the latter asks to be sent back as it stands
+GOES_ON = {"tool_use", "pause_turn", "compaction"}  # the latter two ask to be sent back as they stand
 
 
 @dataclass(frozen=True)
