@@ -80,7 +80,7 @@ def test_a_call_of_a_turn_that_was_cut_off_is_answered_and_not_run(stop):
 
 @pytest.mark.parametrize("stop", ["pause_turn", "compaction"])
 def test_a_paused_turn_is_sent_back_as_it_stands(stop):
-    """`pause_turn` goes round again with no user message in between, and so does a pause behind a compaction."""
+    """It goes round again with no user message in between, and so does a pause behind a compaction."""
     outcome, _, sent = play((stop, [TEXT]), ("end_turn", [TEXT]))
 
     assert "end_turn" == outcome.ending
