@@ -157,6 +157,21 @@ def test_a_first_request_without_question_or_tools_is_told(more, words):
     assert words in message
 
 
+def test_a_turn_that_the_model_never_returned_is_told():
+    """A list with a past of its own is the loop's doing, and leaves the grader at no loss."""
+    past = [{"role": "assistant", "content": "I know."}, {"role": "user", "content": "Then say it."}]
+
+    def solve(client, question, tools):
+        asked = [{"role": "user", "content": question}, *past]
+        return asks(messages=asked)(client, question, tools)
+
+    state, message = inside.graded(solve, only={"plain_question"})["plain_question"]
+    assert (state, message) == (
+        "failed",
+        "Request 1 holds 1 turn of the model, and before it there were 0 replies.",
+    )
+
+
 class TellsAll(Loop):
     """Sends what all calls of a turn brought under each of them, and flags nothing."""
 

@@ -101,6 +101,8 @@ class Course:
         words = text_of(final.content)
         for fact in self.world.says:
             if fact not in words:
+                self._nothing_forged()
+                self.nothing_lost()
                 raise Undecided("the scripted model did not say what it was made to say")
         for fact in (*self.world.facts.values(), *self.world.says):
             if fact not in self.printed:
@@ -221,8 +223,9 @@ class Course:
             raise Undecided(f"the scripted model did not use what {item.tool} returned")
 
     def _nothing_forged(self) -> None:
-        """No call stands in a request that no reply had."""
+        """No call stands in a request that no reply had, nor more turns than there were replies."""
         made = [call.get("id") for _, call in self.calls]  # what stands in a request may be of any type
+        returned = 0
         for each in self.conversation:
             for i, message in enumerate(each.messages):
                 for block in blocks_in(message):
@@ -231,6 +234,13 @@ class Course:
                             f"Request {each.n}, messages[{i}], holds a call of {quoted(block.get('name'))} "
                             "that the model never made; a tool's output counts where the model asked for it."
                         )
+            turns = sum(isinstance(m, dict) and m.get("role") == "assistant" for m in each.messages)
+            if turns > returned:
+                raise Failure(
+                    f"Request {each.n} holds {counted(turns, 'turn')} of the model, and before it there "
+                    f"{'was 1 reply' if returned == 1 else f'were {returned} replies'}."
+                )
+            returned += each.accepted
 
     # -- what goes back
 
