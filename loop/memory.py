@@ -7,6 +7,9 @@ too, and one whose call ids are new. And by what only its own response holds, ca
 signatures: then the whole list up to it is compared. What comes after it is the caller's to add.
 A newest turn with calls that is gone is missed where user words stand in its place, or where
 its call id still stands in a text, all before it being as it was.
+Behind a summary of the provider that stands in the place of older turns, what is kept is compared
+with the end of the list that it was in. System prompt and tools count where there is thinking, and
+a model has answered that records them in it.
 
 Of several responses to one list (retries, another try at an answer) each may go back; of more
 than `FAN`, none is judged by the list. So these are not found: an edit of a turn of text behind
