@@ -1,15 +1,18 @@
 """Benchmarks, as ratios measured in one run against a named floor.
 
-Run by hand: `python tests/bench/bench.py`. Prints, asserts nothing: a shared machine is
-no place for a timed test. Aims: `break list` <= 1.5, `break cut-signature --json` <= 1.3,
-`walker.check` <= 3, the guard of 2,002 messages <= 1, `break check` of the public evidence <= 3, and grading
-one submission <= 1.5 for each check that does not wait on purpose.
+Run by hand: `python tests/bench/bench.py`; it takes some minutes. `--quick` is for `.ci/run`: the same lines
+from three rounds each, and grading once, by six checks. It shows that all of them run; its ratios are rough.
+Prints, asserts nothing: a shared machine is no place for a timed test. Aims: `break list` <= 1.5,
+`break cut-signature --json` <= 1.3, `walker.check` <= 3, the guard of 2,002 messages <= 1, all rules <= 3,
+`break check` of the public evidence <= 3, and grading one submission <= 1.5 for each check that does not wait
+on purpose.
 The evidence is no part of this repository: the last figure is printed where `BREAK_EVIDENCE` names a
 file of exchanges (`.jsonl` or `.jsonl.gz`), or one lies beside the repository.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gzip
 import json
@@ -39,6 +42,9 @@ from loop.walker import check
 
 PYTHON = sys.executable
 BREAK = shutil.which("breaks", path=f"{Path(PYTHON).parent}{os.pathsep}{os.environ.get('PATH', '')}") or ""
+
+
+QUICK = argparse.Namespace(on=False)
 
 
 def long_list(turns: int, name: str = "") -> list[dict[str, Any]]:
@@ -78,6 +84,7 @@ def seconds(run: Callable[[], Any]) -> float:
 
 def ratio(name: str, floor: str, run: Callable[[], Any], bare: Callable[[], Any], rounds: int) -> None:
     """Time the two in turn, after one warm-up each, and print the median of the paired ratios."""
+    rounds = min(rounds, 3) if QUICK.on else rounds
     run(), bare()
     pairs = [(seconds(run), seconds(bare)) for _ in range(rounds)]
     ratios = [a / b for a, b in pairs]
@@ -255,7 +262,8 @@ def bench_grading(rounds: int = 3) -> None:
     from breaks.lab.grading.result import Submission
 
     waits = {"tool_hangs", "interrupted_and_resumed", "killed_and_resumed"}
-    names = [each.name for each in bundled.checks() if each.name not in waits]
+    names = [each.name for each in bundled.checks() if each.name not in waits][: 6 if QUICK.on else None]
+    rounds = 1 if QUICK.on else rounds
     source = (bundled.folder() / "samples" / "good.py").read_bytes()
     loop = Submission("good", {"solve.py": source}, entry="solve.py")
 
@@ -274,6 +282,9 @@ def bench_grading(rounds: int = 3) -> None:
 
 def main() -> None:
     """Print the ratios."""
+    parser = argparse.ArgumentParser(description="Print ratios, each measured in one run against a floor.")
+    parser.add_argument("--quick", dest="on", action="store_true", help="fewer rounds and fewer checks")
+    parser.parse_args(namespace=QUICK)
     bare_click = process(PYTHON, "-c", "import click, rich.console")
     bare_sdk = process(PYTHON, "-c", "import anthropic, vcr")
     ratio("break list", "importing click and rich.console", process(BREAK, "list"), bare_click, 9)
