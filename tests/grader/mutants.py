@@ -14,7 +14,6 @@ from typing import Any
 import anthropic
 import httpx2
 
-from tests.grader import trims
 from tests.grader.careful import Block, Loop
 from tests.grader.styles import definitions, in_time
 
@@ -154,46 +153,6 @@ class NoFlag(Loop):
         return result
 
 
-class ApartWhenFailed(Loop):
-    """Sends the result of a tool that failed in a message of its own."""
-
-    def answer(self, results: list[Block]) -> None:
-        self.messages.append({"role": "user", "content": [r for r in results if not r.get("is_error")]})
-        failed = [{"role": "user", "content": [r]} for r in results if r.get("is_error")]
-        self.messages = [message for message in self.messages if message["content"]] + failed
-
-
-class AllFlagged(Loop):
-    """Flags whatever a tool returns."""
-
-    def result(self, call: Block) -> Block:
-        return {**super().result(call), "is_error": True}
-
-
-class Joined(Loop):
-    """Sends what all calls of a turn brought under the id of each."""
-
-    def results(self, calls: list[Block]) -> list[Block]:
-        made = super().results(calls)
-        whole = "\n".join(result["content"] for result in made)
-        return [{**result, "content": whole} for result in made]
-
-
-class NewNames(Loop):
-    """Gives the calls names of its own."""
-
-    def kept(self, content: list[Block]) -> list[Block]:
-        return [{**b, "id": f"toolu_{n:024}"} if "id" in b else b for n, b in enumerate(content)]
-
-
-class AsksTwice(Loop):
-    """Has the model look at its answer once more, and prints what it says then."""
-
-    def end(self, content: list[Block]) -> str:
-        self.messages.append({"role": "user", "content": "Is that right? Give the answer once more."})
-        return super().end(self.created(self.client)["content"])
-
-
 class Waits(Loop):
     """Waits for a tool as long as it takes."""
 
@@ -318,6 +277,54 @@ class Endless(Loop):
     turns = 10**6
 
 
+class NeverTrims(Loop):
+    """Takes no notice of the budget."""
+
+    def fit(self) -> None:
+        return
+
+
+class Window(Loop):
+    """Keeps the question and the last five messages."""
+
+    def fit(self) -> None:
+        if len(json.dumps(self.messages)) // 4 > self.budget - 1500:
+            self.messages[1:] = self.messages[-5:]
+
+
+class OneByOne(Loop):
+    """Takes the oldest messages out, one by one, but for the question."""
+
+    def fit(self) -> None:
+        given = [definitions(self.tools), self.messages]
+        while len(json.dumps(given)) // 4 > self.budget:
+            del self.messages[1]
+
+
+class QuestionAlone(Loop):
+    """Sends the question alone where the list is too long."""
+
+    def created(self, client: Any, **more: Any) -> Block:
+        whole, given = self.messages, [definitions(self.tools), self.messages]
+        if len(json.dumps(given)) // 4 > self.budget:
+            self.messages = whole[:1]
+        try:
+            return super().created(client, **more)
+        finally:
+            self.messages = whole
+
+    def fit(self) -> None:
+        return
+
+
+class QuestionFirst(Loop):
+    """Takes the oldest messages out, one by one, and the question is the first to go."""
+
+    def fit(self) -> None:
+        while len(self.messages) > 1 and len(json.dumps(self.messages)) // 4 > self.budget - 1500:
+            del self.messages[0]
+
+
 EXPECTED: dict[type[Loop], set[str]] = {
     KeepsTheAnswer: {"plain_question"},
     TextsForNumbers: {"one_tool"},
@@ -335,11 +342,6 @@ EXPECTED: dict[type[Loop], set[str]] = {
     Announces: {"entry_parity"},
     SkipsFailures: {"tool_raises"},
     NoFlag: {"tool_raises"},
-    ApartWhenFailed: {"tool_raises"},
-    AllFlagged: {"one_tool"},
-    Joined: {"parallel_tools"},
-    NewNames: {"one_tool"},
-    AsksTwice: {"nothing_after_the_answer"},
     Waits: {"tool_hangs"},
     DropsNothing: {"tool_returns_nothing"},
     TellsAll: {"secret_in_exception"},
@@ -352,5 +354,9 @@ EXPECTED: dict[type[Loop], set[str]] = {
     KeepsHalf: {"stream_cut"},
     RunsTheCut: {"max_tokens_in_call"},
     Endless: {"bounded_turns"},
-    **{loop: {"small_budget"} for loop in trims.WRONG},
+    NeverTrims: {"small_budget"},
+    Window: {"small_budget"},
+    OneByOne: {"small_budget"},
+    QuestionAlone: {"small_budget"},
+    QuestionFirst: {"small_budget"},
 }

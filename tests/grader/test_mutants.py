@@ -79,7 +79,7 @@ def test_a_correct_loop_in_any_style_passes(name, seed):
     assert all(state == "not offered" for state, _ in rest.values())
 
 
-@pytest.mark.parametrize("loop", trims.RIGHT, ids=lambda loop: loop.__name__)
+@pytest.mark.parametrize("loop", trims.TRIMS, ids=lambda loop: loop.__name__)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_list_may_be_kept_small_in_any_way(loop, seed):
     """Pairs taken out, contents cleared, notes, a summary, short outputs: each passes every check."""
@@ -89,7 +89,7 @@ def test_a_list_may_be_kept_small_in_any_way(loop, seed):
 
 def test_a_loop_that_throws_away_what_it_needs_is_told_so():
     """A loop that has the model ask for the same for ever is told how often, and for what."""
-    _, said = inside.graded(careful.solver(trims.QuestionAlone))["small_budget"]
+    _, said = inside.graded(careful.solver(mutants.QuestionAlone))["small_budget"]
     assert re.search(r"The model asked \d\d times for [a-z_]+ with \{.*\}: what it had brought was", said)
 
 

@@ -1,5 +1,8 @@
 # ruff: noqa: D102 - how a class keeps its list small stands above it, once
-"""Careful loops that keep within a budget in the ways that people do, and some that do it wrong."""
+"""Careful loops that keep within a budget in the ways that people do; each of them has to pass.
+
+Not here: the wrong ones (`mutants.py`).
+"""
 
 from __future__ import annotations
 
@@ -94,55 +97,4 @@ class Caps(Loop):
         return
 
 
-RIGHT: tuple[type[Loop], ...] = (Counted, Cautious, Clears, Notes, Asked, Caps)
-
-
-class NeverTrims(Loop):
-    """Takes no notice of the budget."""
-
-    def fit(self) -> None:
-        return
-
-
-class Window(Loop):
-    """Keeps the question and the last five messages."""
-
-    def fit(self) -> None:
-        if len(json.dumps(self.messages)) // 4 > self.budget - 1500:
-            self.messages[1:] = self.messages[-5:]
-
-
-class OneByOne(Loop):
-    """Takes the oldest messages out, one by one, but for the question."""
-
-    def fit(self) -> None:
-        given = [definitions(self.tools), self.messages]
-        while len(json.dumps(given)) // 4 > self.budget:
-            del self.messages[1]
-
-
-class QuestionAlone(Loop):
-    """Sends the question alone where the list is too long."""
-
-    def created(self, client: Any, **more: Any) -> Block:
-        whole, given = self.messages, [definitions(self.tools), self.messages]
-        if len(json.dumps(given)) // 4 > self.budget:
-            self.messages = whole[:1]
-        try:
-            return super().created(client, **more)
-        finally:
-            self.messages = whole
-
-    def fit(self) -> None:
-        return
-
-
-class QuestionFirst(Loop):
-    """Takes the oldest messages out, one by one, and the question is the first to go."""
-
-    def fit(self) -> None:
-        while len(self.messages) > 1 and len(json.dumps(self.messages)) // 4 > self.budget - 1500:
-            del self.messages[0]
-
-
-WRONG: tuple[type[Loop], ...] = (NeverTrims, Window, OneByOne, QuestionAlone, QuestionFirst)
+TRIMS: tuple[type[Loop], ...] = (Counted, Cautious, Clears, Notes, Asked, Caps)

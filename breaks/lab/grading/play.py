@@ -115,12 +115,9 @@ class Player:
 
     def _one(self, desk: Desk, running: Running) -> tuple[Ended, str]:
         """One start to its end; and what was done to it, if anything was."""
-        wall, before, loading = desk.stage.wall * self._pace, desk.arrived, True
-        told, until, release = "", time.monotonic() + max(wall, contract.BOOT_SECONDS * self._pace), 0.0
+        told, until, release = "", time.monotonic() + desk.stage.wall * self._pace, 0.0
         while True:
             ended = running.wait(TICK)
-            if loading and desk.arrived > before:
-                until, loading = time.monotonic() + wall, False
             signal = _signal(desk)
             if signal and ended is None:
                 _act(signal, running)

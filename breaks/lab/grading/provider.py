@@ -52,7 +52,7 @@ class Stage:
     `max_tokens` in its last call. `thinks`: the model thinks even if it was not asked to; without it, it does
     so only if it was. `extras`: blocks carry an optional field that no client knows. `kills`: the start of
     the loop (from 1) that is killed, and at which of its requests. `most`: requests for a reply that are
-    borne. `wall`: seconds that a start may take from the first that it asks for.
+    borne. `wall`: seconds that a start may take.
     """
 
     faults: Mapping[int, Fault] | Callable[[int], Fault | None] = field(default_factory=dict)
@@ -92,11 +92,6 @@ class Desk:
         self.extra = f"note_{drawn.getrandbits(32):08x}"
         self._strict = Settings(key=secrets.token_bytes(32), any_model=True)
         self._lock, self._events, self._bytes, self._cuts = Lock(), 0, 0, 0
-
-    @property
-    def arrived(self) -> int:
-        """How many requests of any kind have arrived."""
-        return self._events
 
     def play(self, request: Request) -> Played:
         """Answer one request; `path` begins behind the desk's own prefix."""

@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from breaks.lab.grading import contract
-from breaks.lab.grading.course import Course, part_of, text_of
-from breaks.lab.grading.ending import printed_by, told
+from breaks.lab.grading.course import Course, part_of, printed_by, text_of
 from breaks.lab.grading.failure import Failure, Undecided, as_json, counted, quoted
 from breaks.lab.grading.log import Asked, blocks_in
 from breaks.lab.owed import losses
@@ -59,7 +58,7 @@ class Tape(Course):
         ghost = any(call.get("name") == tool["name"] for tool in self.world.ghosts)
         whose = "of a tool that is not there" if ghost else "whose tool failed"
         end = self.ends[-1]
-        how = f"; the loop {told(end)}" if end.status else ""
+        how = f"; the loop {self._told(end)}" if end.status else ""
         return (
             f"Each call has a result, also one {whose}. The call {call.get('id')} of {call.get('name')} "
             f"(reply to request {each.n}) has none in any request after it{how}."
@@ -118,7 +117,7 @@ class Tape(Course):
             end = self.ends[-1]
             raise Failure(
                 f"Request {broken[-1].n} met {_met(broken[-1])}, which passes: the same request has to be "
-                f"sent again. None followed; the loop {told(end)}."
+                f"sent again. None followed; the loop {self._told(end)}."
             )
 
     @property
@@ -254,9 +253,9 @@ class Tape(Course):
         """
         facts = self.world.facts
         runs = [run for run in self.runs if not run.trouble and run.at < each.at]
-        known = {facts.get(lookup(run.name, run.input), "") for run in runs}
+        told = {facts.get(lookup(run.name, run.input), "") for run in runs}
         said = str(each.messages)
-        return (not each.calls or known >= {*facts.values()}) and all(fact in said for fact in known)
+        return (not each.calls or told >= {*facts.values()}) and all(fact in said for fact in told)
 
     def _thrown_away(self) -> str:
         """Say why no request holds all that the tools told."""
@@ -270,7 +269,7 @@ class Tape(Course):
                 "Take out the oldest pairs, and no more of them than has to go."
             )
         end = f"the loop ended after request {last.n}, which counts {_weight(last)}: it"
-        end = f"{end} {told(self.ends[-1])}"
+        end = f"{end} {self._told(self.ends[-1])}"
         if not any(part_of(loss) in ("core", "results") for loss in losses(self.asked)):
             return (
                 f"To go on within {self.world.budget} tokens the list has to be trimmed, and no request with "
@@ -299,7 +298,8 @@ class Tape(Course):
         """
         self.asked_well()
         if len(self.ends) < 2:
-            self.answered()
+            self.accepted()
+            self.ended()
             raise Undecided("the loop ended before it was stopped")
         for start in range(2, len(self.ends) + 1):
             self._resumed(start)
@@ -315,7 +315,7 @@ class Tape(Course):
         if first is None:
             raise Failure(
                 "Started again on the same folder, the loop has to go on. It sent no request, and it "
-                f"{told(self.ends[start - 1])}; printed was {quoted(printed_by(self.ends[start - 1]))}."
+                f"{self._told(self.ends[start - 1])}; printed was {quoted(printed_by(self.ends[start - 1]))}."
             )
         turns = assistant_turns([m if isinstance(m, dict) else {} for m in first.messages])
         if not turns:
